@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Engine, ExceptionContext, event, select
+from sqlalchemy import Connection, Engine, ExceptionContext, Select, bindparam, event, select
 
+from corral.control.ports import ServerRegistry
 from corral.stores.database.commit_guard import refuse
+from corral.stores.database.statements import ValueStatement
 from corral.stores.schema.tables import counter_rows
 
 #: How long a caller waits for a connection before the store counts as unreachable.
@@ -30,19 +32,25 @@ class Database:
     #: takes the writers' lock and returns the epoch
     lock_epoch: Callable[[Connection], int]
     server_version: Callable[[Connection], str]
+    #: the servers over this database; None if only one can use it
+    open_registry: Callable[[], ServerRegistry] | None = None
 
     def dispose(self) -> None:
         self.reader.dispose()
         self.writer.dispose()
 
 
-# Built once: every write begins with one of them.
-_EPOCH = select(counter_rows.c.value).where(counter_rows.c.name == "epoch")
-_EPOCH_FOR_UPDATE = _EPOCH.with_for_update()
+def _build_epoch(_: str) -> Select[tuple[int]]:
+    return select(counter_rows.c.value).where(counter_rows.c.name == bindparam("counter"))
+
+
+# Compiled once: every write begins with one of them.
+_EPOCH = ValueStatement(_build_epoch, ["counter"])
+_EPOCH_FOR_UPDATE = ValueStatement(lambda database: _build_epoch(database).with_for_update(), ["counter"])
 
 
 def read_epoch(connection: Connection, *, for_update: bool) -> int:
-    epoch: int = connection.execute(_EPOCH_FOR_UPDATE if for_update else _EPOCH).scalar_one()
+    epoch: int = (_EPOCH_FOR_UPDATE if for_update else _EPOCH).run(connection, "epoch")
     return epoch
 
 

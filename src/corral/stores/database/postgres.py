@@ -23,6 +23,7 @@ from corral.stores.database.database import (
     read_epoch,
 )
 from corral.stores.database.errors import ReadOnlyTransaction, StoreRefused, StoreUnreachable
+from corral.stores.system.servers import PostgresServers
 
 CONNECT_TIMEOUT_SECONDS = 10
 #: How long a writer waits for another server's turn to end.
@@ -57,6 +58,9 @@ def open_postgres(url: URL) -> Database:
         reader=reader,
         lock_epoch=lambda connection: read_epoch(connection, for_update=True),
         server_version=_version,
+        open_registry=lambda: PostgresServers(
+            _engine(url, secrets, isolation="AUTOCOMMIT", read_only=False, connections=2, extra=2)
+        ),
     )
 
 
@@ -122,7 +126,8 @@ def _explain(context: ExceptionContext, place: str, secrets: Sequence[str], read
 
 
 def _place(url: URL) -> str:
-    return url.set(drivername="postgresql").render_as_string(hide_password=True)
+    shown = url.set(drivername="postgresql").difference_update_query(["application_name"])
+    return shown.render_as_string(hide_password=True)
 
 
 def _masked(message: str, secrets: Sequence[str]) -> str:

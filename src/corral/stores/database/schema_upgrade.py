@@ -17,7 +17,7 @@ from sqlalchemy import Connection, inspect, text
 from corral.stores.database.database import Database
 from corral.stores.database.errors import SchemaTooNew
 
-NEWEST = "0013"
+NEWEST = "0018"
 
 #: Key of the advisory lock in PostgreSQL: one server migrates, others wait for it.
 _MIGRATION_LOCK = 0x636F7272616C
@@ -45,17 +45,24 @@ def current_revision(connection: Connection) -> str | None:
     return revision
 
 
-def _upgrade(connection: Connection, revision: str | None, place: str) -> None:
+def migrate(connection: Connection, place: str, target: str = NEWEST) -> None:
+    """In the transaction of the connection. Raises SchemaTooNew for an unknown revision, of the database or wanted."""
+    _upgrade(connection, current_revision(connection), place, target)
+
+
+def _upgrade(connection: Connection, revision: str | None, place: str, target: str = NEWEST) -> None:
     with as_file(files("corral.stores") / "migrations") as directory:
         config = Config()
         config.set_main_option("script_location", str(directory).replace("%", "%%"))
         config.attributes["connection"] = connection
-        if revision is not None and not _is_known(ScriptDirectory.from_config(config), revision):
-            raise SchemaTooNew(
-                f"{place} has schema {revision}, and this corral knows schemas up to {NEWEST}: "
-                "start a newer corral, or restore a backup"
-            )
-        command.upgrade(config, NEWEST)
+        scripts = ScriptDirectory.from_config(config)
+        for known in (revision, target):
+            if known is not None and not _is_known(scripts, known):
+                raise SchemaTooNew(
+                    f"{place} has schema {known}, and this corral knows schemas up to {NEWEST}: "
+                    "start a newer corral, or restore a backup"
+                )
+        command.upgrade(config, target)
 
 
 def _is_known(scripts: ScriptDirectory, revision: str) -> bool:

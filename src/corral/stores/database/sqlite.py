@@ -25,6 +25,7 @@ from corral.stores.database.database import (
     read_epoch,
 )
 from corral.stores.database.errors import BadStoreUrl, ReadOnlyTransaction, StoreRefused, StoreUnreachable
+from corral.stores.database.statements import execute_by_driver
 
 #: How long a writer waits for another process that has locked the file. Short: all other requests wait for the writer.
 LOCK_TIMEOUT_SECONDS = 5
@@ -82,7 +83,7 @@ def _engine(path: Path, *, begin: str, pragmas: tuple[str, ...], connections: in
 
     @event.listens_for(engine, "begin")
     def begin_transaction(connection: Connection) -> None:
-        connection.exec_driver_sql(begin)
+        execute_by_driver(connection, begin).close()
 
     count_changes(engine)
     explain_errors(engine, lambda context: _explain(context, path))

@@ -10,19 +10,21 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, InvalidRequestError, PendingRollbackError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from corral.control.ports import Leadership, StoreHolder, StoreSuperseded, Transaction
+from corral.control.ports import Leadership, ServerRegistry, StoreHolder, StoreSuperseded, Transaction
 from corral.stores.database import disk_reserve
-from corral.stores.database.commit_guard import begin_work, check_work
+from corral.stores.database.commit_guard import begin_work, changes_made, check_work
 from corral.stores.database.database import Database
-from corral.stores.database.errors import StoreClosed, StoreUnreachable
+from corral.stores.database.errors import StoreClosed, StoreRefused, StoreUnreachable
 from corral.stores.database.schema_upgrade import current_revision
 from corral.stores.database.statements import count_up
 from corral.stores.database.store_holder import (
+    CHANNEL,
     check_holder,
     installation_of,
     keep_holder,
     known_installation,
     read_holder,
+    token_of,
 )
 from corral.stores.database.transaction import SqlTransaction
 
@@ -44,11 +46,15 @@ class SqlStore:
         #: the thread that writes now, to refuse a nested `write` instead of a deadlock
         self._holder: int | None = None
         self._epoch: int | None = None
+        #: of this server's lease, if it is one of several
+        self._lease_token = ""
         self._closed = False
 
     def take_over(self, above: int = 0) -> Leadership:
         with self._writing() as connection:
             before = self._database.lock_epoch(connection)
+            if self._lease_token and token_of(connection) != self._lease_token:
+                raise StoreSuperseded("another server has the lease of this store")
             if self._claim is not None:
                 # Checked again under the lock: two homes may have been started at the same time.
                 check_holder(connection, self._claim, take_over=self._may_take_over)
@@ -57,6 +63,16 @@ class SqlStore:
             epoch = count_up(connection, "epoch", max(before, above) + 1 - before)
         self._epoch = epoch
         return Leadership(term=epoch, installation=installation)
+
+    def registry(self) -> ServerRegistry:
+        """The servers over this database. Raises StoreRefused if only one can use it."""
+        if self._database.open_registry is None:
+            raise StoreRefused("several servers need a PostgreSQL: set storage.database")
+        return self._database.open_registry()
+
+    def lead_with(self, lease_token: str) -> None:
+        """From now on this server leads others: `take_over` needs the lease, and every commit wakes them."""
+        self._lease_token = lease_token
 
     def claim(self, claim: StoreHolder) -> None:
         """Store the home of the server, with details that were not known when the store was opened."""
@@ -81,6 +97,8 @@ class SqlStore:
             if self._epoch is not None and self._epoch != epoch:
                 raise StoreSuperseded("another server has taken over this store; this one must stop")
             yield SqlTransaction(connection)
+            if self._lease_token and changes_made(connection):
+                connection.exec_driver_sql(f"NOTIFY {CHANNEL}")
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:

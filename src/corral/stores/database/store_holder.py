@@ -1,4 +1,4 @@
-"""The owner of the store: its home, since when, and the id of the installation."""
+"""The owner of the store: its home, since when, the id of the installation, and the lease of the leader."""
 
 from __future__ import annotations
 
@@ -7,14 +7,22 @@ import secrets
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, inspect
+from sqlalchemy import Connection, inspect, select
 
 from corral.control.ports import Place, StoreHeld, StoreHolder
 from corral.stores.people.scores import SqlMetaTable
+from corral.stores.schema.server_tables import lease_rows
 from corral.stores.schema.tables import meta_rows
 
 _HOLDER = "holder"
 _INSTALLATION = "installation"
+
+#: The channel of PostgreSQL's NOTIFY, used at every commit of the leader of several servers.
+CHANNEL = "corral_commits"
+#: The only lease.
+LEASE = "leader"
+
+_TOKEN = select(lease_rows.c.token).where(lease_rows.c.name == LEASE)
 
 
 def read_holder(connection: Connection) -> StoreHolder | None:
@@ -53,6 +61,11 @@ def installation_of(connection: Connection) -> str:
 
 def known_installation(connection: Connection) -> str | None:
     return SqlMetaTable(connection).get(_INSTALLATION)
+
+
+def token_of(connection: Connection) -> str:
+    """The token of the present leader; "" without one."""
+    return connection.execute(_TOKEN).scalar() or ""
 
 
 def _dumped(holder: StoreHolder) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 from corral.control.ports import (
     AlertTable,
     AttemptTable,
+    BudgetTable,
     CatalogTable,
     ChannelTable,
     CredentialTable,
@@ -25,6 +26,7 @@ from corral.control.ports import (
     ProviderTable,
     ReceiptTable,
     ReportTable,
+    RequestKeyTable,
     ReservationTable,
     ScoreTable,
     ShadowTable,
@@ -46,6 +48,7 @@ from corral.stores.jobs.images import SqlImageTable
 from corral.stores.jobs.jobs import SqlJobTable
 from corral.stores.monitoring.gpu_health import SqlHealthTable
 from corral.stores.monitoring.usage import SqlUsageTable
+from corral.stores.people.budgets import SqlBudgetTable
 from corral.stores.people.credentials import SqlCredentialTable, SqlSshKeyTable
 from corral.stores.people.scores import SqlMetaTable, SqlScoreTable
 from corral.stores.people.sign_in_providers import SqlProviderTable
@@ -56,6 +59,7 @@ from corral.stores.scheduling.receipts import SqlReceiptTable
 from corral.stores.scheduling.reservations import SqlReservationTable
 from corral.stores.storage.volumes import SqlVolumeTable
 from corral.stores.system.event_log import SqlCycleTable, SqlEventTable
+from corral.stores.system.request_keys import SqlRequestKeyTable
 from corral.stores.whatif.simulations import SqlShadowTable, SqlSimulationTable
 
 
@@ -67,6 +71,7 @@ class SqlTransaction:
     fleet: FleetTable
     scores: ScoreTable
     people: PeopleTable
+    budgets: BudgetTable
     credentials: CredentialTable
     catalog: CatalogTable
     ssh_keys: SshKeyTable
@@ -87,6 +92,7 @@ class SqlTransaction:
     estimates: EstimateTable
     volumes: VolumeTable
     meta: MetaTable
+    request_keys: RequestKeyTable
 
     def __init__(self, connection: Connection) -> None:
         begin_rows(connection)
@@ -96,6 +102,7 @@ class SqlTransaction:
         self.fleet = SqlFleetTable(connection)
         self.scores = SqlScoreTable(connection)
         self.people = SqlPeopleTable(connection)
+        self.budgets = SqlBudgetTable(connection)
         self.credentials = SqlCredentialTable(connection)
         self.catalog = SqlCatalogTable(connection)
         self.ssh_keys = SqlSshKeyTable(connection)
@@ -116,6 +123,7 @@ class SqlTransaction:
         self.estimates = SqlEstimateTable(connection)
         self.volumes = SqlVolumeTable(connection)
         self.meta = SqlMetaTable(connection)
+        self.request_keys = SqlRequestKeyTable(connection)
 
     @property
     def changes(self) -> int:

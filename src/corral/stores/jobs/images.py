@@ -1,4 +1,4 @@
-"""Images, logins to registries, and presets."""
+"""Images, logins to registries, presets, and the models and data sets of presets."""
 
 from __future__ import annotations
 
@@ -7,14 +7,22 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, select
 
-from corral.control.records import ImageRecord, PresetRecord, RegistryCredentialRecord, Visibility
+from corral.control.records import (
+    AssetKind,
+    ImageRecord,
+    PresetAssetRecord,
+    PresetRecord,
+    RegistryCredentialRecord,
+    Visibility,
+)
 from corral.stores.database import row_codec
 from corral.stores.database.statements import upsert
-from corral.stores.schema.image_tables import image_rows, preset_rows, registry_credential_rows
+from corral.stores.schema.image_tables import image_rows, preset_asset_rows, preset_rows, registry_credential_rows
 
 _SAVE_IMAGE = upsert(image_rows)
 _SAVE_CREDENTIAL = upsert(registry_credential_rows)
 _SAVE_PRESET = upsert(preset_rows)
+_SAVE_ASSET = upsert(preset_asset_rows)
 
 
 class SqlImageTable:
@@ -83,6 +91,35 @@ class SqlImageTable:
 
     def delete_preset(self, name: str) -> None:
         self._connection.execute(delete(preset_rows).where(preset_rows.c.name == name))
+
+    def preset_assets(self) -> list[PresetAssetRecord]:
+        rows = self._connection.execute(
+            select(preset_asset_rows).order_by(preset_asset_rows.c.kind, preset_asset_rows.c.name)
+        )
+        return [
+            PresetAssetRecord(
+                **{**row._mapping, "kind": AssetKind(row.kind), "classes": row_codec.decode_names(str, row.classes)}
+            )
+            for row in rows
+        ]
+
+    def save_preset_asset(self, asset: PresetAssetRecord) -> None:
+        row = (
+            asset.kind.value,
+            asset.name,
+            asset.format,
+            asset.source,
+            asset.path,
+            row_codec.encode_names(asset.classes),
+            asset.description,
+            asset.created_by,
+            asset.created_at,
+        )
+        _SAVE_ASSET.run(self._connection, [_storable(row)])
+
+    def delete_preset_asset(self, kind: AssetKind, name: str) -> None:
+        rows = preset_asset_rows
+        self._connection.execute(delete(rows).where(rows.c.kind == kind.value, rows.c.name == name))
 
 
 def _storable(row: Sequence[Any]) -> tuple[Any, ...]:

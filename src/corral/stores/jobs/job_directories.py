@@ -18,7 +18,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from corral.files import Place, Trash
+from corral.files import Place
+from corral.files.trash import Trash
 
 CHECKPOINTS = "checkpoints"
 OUTPUTS = "outputs"
@@ -29,6 +30,7 @@ class DirectoryWorkspace:
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._root_text = str(root)
         self._trash = Trash(root / ".removed")
         self._trash.empty()
         self._lock = threading.Lock()
@@ -36,10 +38,11 @@ class DirectoryWorkspace:
         self._launches: Counter[str] = Counter()
 
     def env(self, job_id: str) -> Mapping[str, str]:
+        home = self._home(job_id)
         return {
-            "CORRAL_JOB_DIR": str(self.home(job_id)),
-            "CORRAL_CHECKPOINT_DIR": str(self.checkpoint_dir(job_id)),
-            "CORRAL_OUTPUT_DIR": str(self.output_dir(job_id)),
+            "CORRAL_JOB_DIR": home,
+            "CORRAL_CHECKPOINT_DIR": f"{home}/{CHECKPOINTS}",
+            "CORRAL_OUTPUT_DIR": f"{home}/{OUTPUTS}",
         }
 
     def prepare(self, job_id: str) -> None:
@@ -84,8 +87,8 @@ class DirectoryWorkspace:
 
     def opened(self, job_id: str, *names: str) -> Place:
         """The job's directory, or one below it. Raises OSError, and NotPlain if the job has replaced it."""
-        home = self.home(job_id)
-        return Place.at(home.parent, home.name, *names)
+        parent, _, name = self._home(job_id).rpartition("/")
+        return Place.at(parent, name, *names)
 
     def put_once(self, job_id: str, name: str, value: Mapping[str, Any]) -> bool:
         with self._made(job_id) as home:
@@ -110,17 +113,19 @@ class DirectoryWorkspace:
 
     def home(self, job_id: str) -> Path:
         """The path of a job's directory, whether it exists or not."""
-        # A few hundred jobs per directory keeps listing and deleting quick.
-        shard = f"{int(job_id.removeprefix('j-')) // 1000:06d}"
-        return self._root / shard / job_id
+        return Path(self._home(job_id))
+
+    def _home(self, job_id: str) -> str:
+        # A few hundred jobs per directory keeps listing and deleting quick. As text: each launch needs several paths.
+        return f"{self._root_text}/{int(job_id.removeprefix('j-')) // 1000:06d}/{job_id}"
 
     def _made(self, job_id: str) -> Place:
-        home = self.home(job_id)
+        home = self._home(job_id)
         with contextlib.suppress(FileExistsError):
             try:
                 os.mkdir(home)
             except FileNotFoundError:
-                home.parent.mkdir(parents=True, exist_ok=True)
+                os.makedirs(os.path.dirname(home), exist_ok=True)
                 os.mkdir(home)
         return self.opened(job_id)
 

@@ -33,6 +33,21 @@ registry_credential_rows = Table(
     PrimaryKeyConstraint("owner", "name"),
 )
 
+preset_asset_rows = Table(
+    "preset_assets",
+    metadata,
+    text_column("kind"),
+    text_column("name"),
+    text_column("format"),
+    text_column("source"),
+    text_column("path"),
+    json_column("classes"),
+    text_column("description"),
+    text_column("created_by"),
+    time_column("created_at"),
+    PrimaryKeyConstraint("kind", "name"),
+)
+
 preset_rows = Table(
     "presets", metadata, name_column(), json_column("yaml"), text_column("created_by"), time_column("created_at")
 )

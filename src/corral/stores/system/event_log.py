@@ -7,12 +7,12 @@ its last id misses nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Insert, bindparam, delete, func, insert, or_, select
 
 from corral.control.records import CycleRecord, EventFilter, EventRecord, Page
+from corral.core.copies import replace
 from corral.stores.database import row_codec
 from corral.stores.database.cursors import Position, Sort, check_limit, decode_cursor, encode_cursor
 from corral.stores.database.statements import BatchStatement, count_up
@@ -93,6 +93,12 @@ def _conditions(where: EventFilter) -> list[ColumnElement[bool]]:
         wanted = getattr(where, name)
         if wanted is not None:
             conditions.append(event_rows.c[name] == wanted)
+    if where.actions:
+        conditions.append(event_rows.c.action.in_(where.actions))
+    if where.not_by is not None:
+        conditions.append(event_rows.c.actor != where.not_by)
+    if where.after_id:
+        conditions.append(event_rows.c.id > min(where.after_id, row_codec.MAX_INTEGER))
     if where.since is not None:
         conditions.append(event_rows.c.at >= where.since)
     if where.until is not None:
@@ -135,6 +141,7 @@ def _event_of(row: Any) -> EventRecord:
 
 # ------------------------------------------------------------------------------------------------ cycles
 
+_APPEND_CYCLE = BatchStatement(lambda _: insert(cycle_rows), ["id", "at", "is_base", "digest", "changes", "plan"])
 _NEWEST_BASE = select(func.max(cycle_rows.c.id)).where(cycle_rows.c.is_base)
 
 
@@ -146,16 +153,8 @@ class SqlCycleTable:
 
     def append(self, cycle: CycleRecord) -> int:
         cycle_id = count_up(self._connection, "cycle", 1)
-        self._connection.execute(
-            insert(cycle_rows).values(
-                id=cycle_id,
-                at=cycle.at,
-                is_base=cycle.is_base,
-                digest=cycle.digest,
-                changes=cycle.changes,
-                plan=cycle.plan,
-            )
-        )
+        row = (cycle_id, cycle.at, cycle.is_base, cycle.digest, cycle.changes, cycle.plan)
+        _APPEND_CYCLE.run(self._connection, [row])
         return cycle_id
 
     def since_base(self) -> list[CycleRecord]:
