@@ -8,7 +8,7 @@ from importlib import import_module
 import pytest
 
 from corral.engines.registry import ENGINES
-from corral.server.settings.sections import ClusterSettings
+from corral.server.settings.cluster_sections import ClusterSettings
 
 
 @pytest.mark.parametrize("name", ENGINES)
@@ -21,4 +21,4 @@ def test_the_configuration_accepts_the_registered_engines_only() -> None:
     for name in ENGINES:
         assert ClusterSettings(engine=name).engine == name
     with pytest.raises(ValueError, match="engine"):
-        ClusterSettings(engine="kubernetes")
+        ClusterSettings(engine="nomad")

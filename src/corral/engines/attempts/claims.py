@@ -1,10 +1,10 @@
 """The claim of an instance: a locked file that shows which supervisor owns the instance, and how the instance ended.
 
 A supervisor creates the file already locked (it locks a temporary file and links that to the final name) and holds the
-lock until it exits. So the supervisor is alive exactly as long as the file is locked; a process id would not prove
-that, because the kernel reuses ids. The first line of the file names the supervisor, the second one the job's process
-(once it runs), the last one how the instance ended. One file with three lines instead of three files is cheaper, and
-its block still has space when the disk is full.
+lock until the instance has ended. So the supervisor is alive exactly as long as the file is locked; a process id would
+not prove that, because the kernel reuses ids. The first line of the file names the supervisor, the second one the job's
+process (once it runs), the last one how the instance ended. One file with three lines instead of three files is
+cheaper, and its block still has space when the disk is full.
 
 The spawner imports this module, so it uses the standard library only.
 """

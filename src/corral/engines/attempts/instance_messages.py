@@ -142,8 +142,11 @@ class InstanceSpec(TypedDict):
 
 
 def encode(spec: InstanceSpec) -> bytes:
-    body = json.dumps(spec).encode()
-    return _LENGTH.pack(len(body)) + body
+    return with_length(json.dumps(spec).encode())
+
+
+def with_length(frame: bytes) -> bytes:
+    return _LENGTH.pack(len(frame)) + frame
 
 
 class BadFrame(Exception):

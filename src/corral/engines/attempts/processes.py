@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import functools
 import os
 import signal
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -149,6 +150,13 @@ def _environments(*names: str) -> Iterator[tuple[int, dict[str, str]]]:
             yield int(entry), found
 
 
+@functools.cache
+def changed_signals() -> tuple[int, ...]:
+    """Signals that the interpreter, the supervisor or the shell of the server handles or ignores; ignored ones would
+    stay ignored in a job. Call it in a process that sets no more handlers."""
+    return tuple(number for number in signal.valid_signals() if signal.getsignal(number) is not signal.SIG_DFL)
+
+
 class ExecFailed(Exception):
     """The command could not be started; the message names the file."""
 
@@ -176,8 +184,7 @@ def enter_job(
     if os.getppid() != parent:
         os._exit(1)  # the parent died before the line above took effect
     os.setsid()
-    # Signals that the interpreter, the supervisor or the shell of the server ignores would stay ignored in the job.
-    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+    for number in changed_signals():
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     os.dup2(null, 0)

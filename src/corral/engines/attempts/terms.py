@@ -9,7 +9,6 @@ not used. The spawner imports this module, so it uses the standard library only.
 from __future__ import annotations
 
 import os
-import secrets
 
 #: The name of the file in the root.
 TERM = "term"
@@ -33,7 +32,7 @@ def write_term(path: str, term: int) -> None:
     """Durable when this returns, before anything is done under the term. A later term stays."""
     if read_term(path) >= term:
         return
-    draft = f"{path}.{secrets.token_hex(4)}.tmp"
+    draft = f"{path}.{os.urandom(4).hex()}.tmp"
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         os.write(descriptor, b"%d\n" % term)

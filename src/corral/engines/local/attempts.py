@@ -13,16 +13,18 @@ import select
 import signal
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from corral.control.ports import AttemptPhase
+from corral.control.ports import AttemptPhase, LogChunk
+from corral.core.copies import replace
 from corral.core.model import EndReason
 from corral.engines.attempts.aggregation import InstanceExit, InstanceState, parse_exit
-from corral.engines.attempts.claims import CLAIM, ClaimState, claim_state, read_claim, record_end, take_claim
+from corral.engines.attempts.claims import CLAIM, Claim, ClaimState, claim_state, read_claim, record_end, take_claim
 from corral.engines.attempts.environment import RUN_DIR_VARIABLE
 from corral.engines.attempts.job_places import remove_tree
 from corral.engines.attempts.json_files import read_json, write_json
+from corral.engines.attempts.log_segments import PREFIX, LogPlaces
 from corral.engines.attempts.processes import boot_id, processes_by_env, send, start_ticks
 from corral.engines.local.cgroups import Cgroup, CgroupSupport
 from corral.engines.local.rundir import (
@@ -33,13 +35,14 @@ from corral.engines.local.rundir import (
     ORDER,
     TMP,
     Layout,
+    folded_prefix,
     is_folded,
     is_safe_id,
     write_stop,
 )
 from corral.engines.storage.job_mounts import PRIVATE
 from corral.engines.storage.preparation import PROGRESS
-from corral.files import Trash
+from corral.files.trash import Trash
 
 log = logging.getLogger("corral.engines.local")
 
@@ -181,21 +184,24 @@ class AttemptFiles:
         state = claim_state(directory)
         if state is ClaimState.NONE:
             return instance
-        if instance.claimed_at is None:
-            instance = replace(instance, claimed_at=os.stat(os.path.join(directory, CLAIM)).st_mtime)
-        if instance.started_at is None:
-            claim = read_claim(directory)
+        claimed_at, started_at = instance.claimed_at, instance.started_at
+        prepares, progress = instance.prepares, instance.progress
+        if claimed_at is None:
+            claimed_at = os.stat(f"{directory}/{CLAIM}").st_mtime
+        # Read after the lock was tested: a supervisor records the exit before it releases its claim.
+        claim = read_claim(directory)
+        if started_at is None:
             started_at = float(claim.started["at"]) if claim.started else None
             # A supervisor of an earlier version, which outlives its server, writes `has_image` only.
             prepares = bool(claim.supervisor.get("prepares") or claim.supervisor.get("has_image"))
             progress = _progress(directory) if prepares and started_at is None else ""
-            instance = replace(instance, started_at=started_at, prepares=prepares, progress=progress)
-        # Read after the lock was tested: a supervisor records the exit before it releases its claim.
-        ended = read_exit(directory, also_old=state is ClaimState.FREE)
+        ended = _exit_of(claim, directory, also_old=state is ClaimState.FREE)
         if ended is None and state is ClaimState.FREE:
             ended = self._record_death(attempt_id, instance.rank, directory)
             self._clear_up(attempt_id, instance.rank, directory)
-        return replace(instance, exit=ended)
+        return replace(
+            instance, claimed_at=claimed_at, started_at=started_at, prepares=prepares, progress=progress, exit=ended
+        )
 
     def _record_death(self, attempt_id: str, rank: int, directory: str) -> InstanceExit:
         """The supervisor is dead: kill the processes that it left behind, and record the end."""
@@ -321,7 +327,11 @@ class AttemptFiles:
 
 def read_exit(directory: str, *, also_old: bool = True) -> InstanceExit | None:
     """How an instance ended, or None if it has not; `also_old` also reads the file that an earlier version wrote."""
-    body = read_claim(directory).end or (read_json(os.path.join(directory, EXIT)) if also_old else None)
+    return _exit_of(read_claim(directory), directory, also_old=also_old)
+
+
+def _exit_of(claim: Claim, directory: str, *, also_old: bool) -> InstanceExit | None:
+    body = claim.end or (read_json(os.path.join(directory, EXIT)) if also_old else None)
     return parse_exit(body) if body else None
 
 
@@ -358,3 +368,24 @@ def _await_deaths(descriptors: Collection[int]) -> None:
         poll.register(descriptor, select.POLLIN)
         poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
         os.close(descriptor)
+
+
+class LocalLogs:
+    """Implements `corral.control.ports.AttemptLogs`. Needs no running engine: a server that stands by uses it alone."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+
+    def has(self, attempt_id: str) -> bool:
+        return is_safe_id(attempt_id) and os.path.isdir(self._layout.attempt_dir(attempt_id))
+
+    def logs(self, attempt_id: str, rank: int, offset: int, limit: int) -> LogChunk:
+        if not self.has(attempt_id):
+            return LogChunk(data=b"", next_offset=max(0, offset), at_end=True)
+        whole, directory = self._layout.attempt_dir(attempt_id), self._layout.rank_dir(attempt_id, rank)
+        # Checked before reading: nothing is written to the log after the end.
+        is_over = read_exit(directory) is not None or is_folded(os.listdir(whole))
+        places = LogPlaces(((directory, PREFIX), (whole, folded_prefix(rank))))
+        data, next_offset = places.read(offset, max(1, limit))
+        at_end = is_over and next_offset >= places.end()
+        return LogChunk(data=data, next_offset=next_offset, at_end=at_end)

@@ -43,9 +43,10 @@ from corral.engines.attempts.fold_worker import QUIET_SECONDS, FoldHomes, FoldWo
 from corral.engines.attempts.instance_messages import encode
 from corral.engines.attempts.isolation import Isolation
 from corral.engines.attempts.job_places import remove_tree
+from corral.engines.attempts.log_segments import DEFAULT_LIMIT_BYTES
 from corral.engines.attempts.rendezvous import meeting_port
 from corral.engines.attempts.terms import read_term, write_term
-from corral.engines.local.attempts import AttemptFiles, Marker, Tracked, read_exit
+from corral.engines.local.attempts import AttemptFiles, LocalLogs, Marker, Tracked
 from corral.engines.local.cgroups import CgroupSupport, cgroup_support, sweep
 from corral.engines.local.containers.container_orders import ContainerRuntime, container_name
 from corral.engines.local.containers.container_runtime import (
@@ -59,8 +60,7 @@ from corral.engines.local.fleet import HostFleet, VirtualFleet
 from corral.engines.local.fold import LocalFolds
 from corral.engines.local.instance_specs import SpecWriter
 from corral.engines.local.launches import SPAWNER, Launches
-from corral.engines.local.logs import DEFAULT_LIMIT_BYTES, PREFIX, LogPlaces
-from corral.engines.local.rundir import TMP, WORK, Layout, folded_prefix, is_folded, is_safe_id
+from corral.engines.local.rundir import TMP, WORK, Layout, is_safe_id
 from corral.engines.local.supervisors.spawner_link import log_tail
 from corral.engines.local.watcher import Watcher
 from corral.engines.storage.scratch import sweep_scratch
@@ -89,6 +89,7 @@ class LocalEngine:
         the root."""
         self._layout = Layout(str(Path(root).resolve()))
         self._layout.prepare()
+        self._logs = LocalLogs(self._layout)
         self.fleet = fleet
         environ = os.environ if server_env is None else server_env
         self._cgroups = cgroup_support() if cgroups is None else cgroups
@@ -154,7 +155,7 @@ class LocalEngine:
         return Observation(nodes=nodes, attempts=tuple(status for status in statuses if status is not None))
 
     def launch(self, order: LaunchOrder) -> None:
-        self._specs.check(order)
+        account = self._specs.check(order)
         with self._lock:
             self._check_open()
             tracked = self._find(order.attempt_id)
@@ -171,7 +172,7 @@ class LocalEngine:
             else:
                 self._files.refresh(tracked)
             payloads = {
-                instance.rank: encode(self._specs.spec(order, instance, tracked.marker.master_port))
+                instance.rank: encode(self._specs.spec(order, instance, account, tracked.marker.master_port))
                 for instance in order.instances
                 if tracked.instances[instance.rank].claimed_at is None
             }
@@ -196,15 +197,7 @@ class LocalEngine:
         self._watcher.look_at(attempt_id)
 
     def logs(self, attempt_id: str, rank: int, offset: int, limit: int) -> LogChunk:
-        whole, directory = self._layout.attempt_dir(attempt_id), self._layout.rank_dir(attempt_id, rank)
-        if not is_safe_id(attempt_id) or not os.path.isdir(whole):
-            return LogChunk(data=b"", next_offset=max(0, offset), at_end=True)
-        # Checked before reading: nothing is written to the log after the end.
-        is_over = read_exit(directory) is not None or is_folded(os.listdir(whole))
-        places = LogPlaces(((directory, PREFIX), (whole, folded_prefix(rank))))
-        data, next_offset = places.read(offset, max(1, limit))
-        at_end = is_over and next_offset >= places.end()
-        return LogChunk(data=data, next_offset=next_offset, at_end=at_end)
+        return self._logs.logs(attempt_id, rank, offset, limit)
 
     def forget(self, attempt_ids: Sequence[str], *, delete_logs: bool = False) -> None:
         for attempt_id in attempt_ids:
@@ -226,7 +219,7 @@ class LocalEngine:
                 self._folds.forget(attempt_id)
 
     def has(self, attempt_id: str) -> bool:
-        return is_safe_id(attempt_id) and os.path.isdir(self._layout.attempt_dir(attempt_id))
+        return self._logs.has(attempt_id)
 
     def directories(self, attempt_id: str) -> Sequence[str]:
         with self._lock:

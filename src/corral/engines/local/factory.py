@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
 from corral.engines.engine_setup import EngineSetup
+from corral.engines.local.attempts import LocalLogs
 from corral.engines.local.engine import LocalEngine
 from corral.engines.local.fleet import HostFleet, VirtualFleet, fleet_for
+from corral.engines.local.rundir import Layout
 
 #: The fleet of a machine without GPUs.
 DEFAULT_VIRTUAL_GPUS = "8xA100-80G"
@@ -30,6 +33,11 @@ def open_engine(setup: EngineSetup) -> LocalEngine:
         fold_after_seconds=setup.fold_after_seconds,
         fold_homes=setup.fold_homes,
     )
+
+
+def open_logs(root: Path, is_over: Callable[[str], bool]) -> LocalLogs:
+    # The files say themselves whether an attempt is over.
+    return LocalLogs(Layout(str(root)))
 
 
 def configured_fleet(section: LocalSection, drill_directory: Path) -> HostFleet | VirtualFleet:

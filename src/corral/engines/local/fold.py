@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterable
 
 from corral.engines.attempts.claims import CLAIM
-from corral.engines.local.logs import PREFIX
+from corral.engines.attempts.log_segments import PREFIX
 from corral.engines.local.rundir import (
     AUTH,
     ENVIRONMENT,

@@ -56,23 +56,28 @@ class SpecWriter:
     #: installation and term of the server that launches
     leadership: Leadership = NO_LEADERSHIP
 
-    def check(self, order: LaunchOrder) -> None:
-        """Raises LaunchRefused for an order that can never run here, before any file is written."""
+    def check(self, order: LaunchOrder) -> Account | None:
+        """The account of the job; None means the server's own. Raises LaunchRefused for an order that can never run
+        here, before any file is written."""
         check_order(order)
-        if order.image or order.storage or self.isolation.accounts is not None:
+        account = self._account(order)
+        if order.image or order.storage:
             for instance in order.instances:
-                self.spec(order, instance, None)
+                self.spec(order, instance, account, None)
+        return account
 
-    def spec(self, order: LaunchOrder, instance: Instance, master_port: int | None) -> InstanceSpec:
-        """Raises LaunchRefused."""
+    def spec(
+        self, order: LaunchOrder, instance: Instance, account: Account | None, master_port: int | None
+    ) -> InstanceSpec:
+        """`account` is what `check` returned. Raises LaunchRefused."""
         rank_dir = self.layout.rank_dir(order.attempt_id, instance.rank)
-        account = self.account(order)
         env = self._env(order, instance, account, master_port)
         env[RUN_DIR_VARIABLE] = rank_dir
         if self.leadership.installation:
             env[INSTALLATION_VARIABLE] = self.leadership.installation
         scratch = self.places.scratch_of(self.engine, order.attempt_id, instance.rank)
         storage = self._storage(order, instance, scratch)
+        has_group = self._has_group(order)
         return InstanceSpec(
             attempt_id=order.attempt_id,
             rank=instance.rank,
@@ -91,10 +96,10 @@ class SpecWriter:
             memory_bytes=order.memory_bytes,
             cpu_milli=order.cpu_milli,
             max_processes=self.isolation.max_processes,
-            cgroup_version=self.cgroups.version if self._has_group(order) else 0,
-            cgroup_memory=self.cgroups.memory if self._has_group(order) else "",
-            cgroup_cpu=self.cgroups.cpu if self._has_group(order) else "",
-            cgroup_pids=self.cgroups.pids if self._has_group(order) else "",
+            cgroup_version=self.cgroups.version if has_group else 0,
+            cgroup_memory=self.cgroups.memory if has_group else "",
+            cgroup_cpu=self.cgroups.cpu if has_group else "",
+            cgroup_pids=self.cgroups.pids if has_group else "",
             cgroup_name=self.group_name(order.attempt_id, instance.rank),
             owner=_owner(account),
             # Root has all privileges already, and the server's own account keeps those that it has.
@@ -113,8 +118,7 @@ class SpecWriter:
     def group_name(self, attempt_id: str, rank: int) -> str:
         return f"{self.engine}-{attempt_id}-{rank}"
 
-    def account(self, order: LaunchOrder) -> Account | None:
-        """None means the server's own account. Raises LaunchRefused."""
+    def _account(self, order: LaunchOrder) -> Account | None:
         rules = self.isolation.accounts
         return rules.account_of(order.os_user or order.user) if rules is not None else None
 

@@ -72,7 +72,7 @@ class Layout:
         return os.path.exists(self._containers_path)
 
     def marker(self, attempt_id: str) -> str:
-        return os.path.join(self.live_dir, attempt_id)
+        return f"{self.live_dir}/{attempt_id}"
 
     def ended(self, attempt_id: str) -> str:
         """The marker of an attempt that is forgotten and not yet folded."""
@@ -80,11 +80,10 @@ class Layout:
 
     def attempt_dir(self, attempt_id: str) -> str:
         # Two hexadecimal digits keep each directory small, even after a million attempts.
-        shard = f"{zlib.crc32(attempt_id.encode()) & 0xFF:02x}"
-        return os.path.join(self.runs_dir, shard, attempt_id)
+        return f"{self.runs_dir}/{zlib.crc32(attempt_id.encode()) & 0xFF:02x}/{attempt_id}"
 
     def rank_dir(self, attempt_id: str, rank: int) -> str:
-        return os.path.join(self.attempt_dir(attempt_id), str(rank))
+        return f"{self.attempt_dir(attempt_id)}/{rank}"
 
     def live_attempts(self) -> list[str]:
         return [name for name in os.listdir(self.live_dir) if is_safe_id(name)]

@@ -5,12 +5,15 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Protocol
 
 from corral.control.ports import LaunchOrder
 from corral.engines.attempts.accounts import AccountRules, own_account
 from corral.engines.engine_setup import EngineSetup
 from corral.engines.slurm.attempts.job_orders import SlurmRules
+from corral.engines.slurm.attempts.logs import SlurmLogs
+from corral.engines.slurm.attempts.run_directory import Layout
 from corral.engines.slurm.attempts.submitters import Submitter
 from corral.engines.slurm.cluster.nodes import FleetRules
 from corral.engines.slurm.engine import SlurmEngine
@@ -81,6 +84,10 @@ def open_engine(setup: EngineSetup) -> SlurmEngine:
         fold_after_seconds=setup.fold_after_seconds,
         fold_homes=setup.fold_homes,
     )
+
+
+def open_logs(root: Path, is_over: Callable[[str], bool]) -> SlurmLogs:
+    return SlurmLogs(Layout(str(root)), is_over)
 
 
 def slurm_access(section: SlurmSection) -> Slurm:

@@ -11,10 +11,9 @@ import json
 import os
 import select
 import signal
-import subprocess
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from corral.core.os_errors import placed_reason
 from corral.engines.attempts.instance_messages import InstanceSpec, PreparerSpec
@@ -30,6 +29,9 @@ from corral.engines.storage.job_mounts import (
     mount_environment,
 )
 from corral.files import used_bytes
+
+if TYPE_CHECKING:
+    import subprocess
 
 #: In the directory of an instance while it starts: a message for users about the progress of the preparation.
 PROGRESS = "progress"
@@ -183,6 +185,9 @@ def _parsed(line: bytes) -> dict[str, Any]:
 
 
 def _start(spec: PreparerSpec) -> subprocess.Popen[bytes]:
+    # Not loaded by the spawner: it loads `threading`, whose handler costs every fork a quarter of its time.
+    import subprocess
+
     try:
         return subprocess.Popen(
             spec["command"],

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from corral.engines.attempts.claims import record_end, take_claim
+from corral.engines.attempts.log_segments import PREFIX, LogPlaces, LogWriter
 from corral.engines.local.attempts import AttemptFiles, Marker
 from corral.engines.local.cgroups import CgroupSupport
 from corral.engines.local.fold import LocalFolds
-from corral.engines.local.logs import PREFIX, LogPlaces, LogWriter
 from corral.engines.local.rundir import OVER, Layout, folded_prefix
 
 END = {"reason": "exit_code", "message": "", "exit_code": 0, "signal": None, "ended_at": 1.0}

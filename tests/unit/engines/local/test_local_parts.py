@@ -15,8 +15,8 @@ from corral.engines.attempts.claims import CLAIM, ClaimState, add_to_claim, clai
 from corral.engines.attempts.environment import base_environment
 from corral.engines.attempts.instance_messages import MAX_MESSAGE_BYTES, BadFrame, take_frames
 from corral.engines.attempts.json_files import read_json, write_json
+from corral.engines.attempts.log_segments import PREFIX, LogPlaces, LogWriter
 from corral.engines.attempts.processes import descendants, start_ticks
-from corral.engines.local.logs import PREFIX, LogPlaces, LogWriter
 from corral.engines.local.rundir import Layout, is_safe_id
 from tests.unit.searching import DEAR
 

@@ -12,6 +12,7 @@ import pytest
 
 from corral.control.ports import AttemptPhase, Instance, LaunchOrder
 from corral.core.model import EndReason
+from corral.engines.attempts import clean_text
 from corral.engines.slurm.attempts import node_reports, run_directory, slurm_attempt
 from corral.engines.slurm.attempts.ends import parse_exit
 from corral.engines.slurm.attempts.node_reports import NodeReports
@@ -19,7 +20,6 @@ from corral.engines.slurm.attempts.run_directory import Layout
 from corral.engines.slurm.attempts.slurm_attempt import Attempt
 from corral.engines.slurm.attempts.tracking import JobTracker
 from corral.engines.slurm.cluster.occupancy import LEAVE_SECONDS, LINGER_SECONDS, LingeringJobs
-from corral.engines.slurm.slurm_api import clean_text
 from corral.engines.slurm.slurm_api.slurm_records import JobOwner, SlurmJob
 from tests.unit.engines.slurm.unused_slurm import UnusedSlurm
 

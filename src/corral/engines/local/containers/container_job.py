@@ -12,16 +12,18 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import shutil
 import signal
-import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from corral.engines.attempts.instance_messages import ContainerSpec, InstanceSpec
 from corral.engines.attempts.processes import die_with_parent, dies_of, pid_namespace, send
 from corral.engines.local.containers.container_mounts import enter_container_mounts
 from corral.engines.local.containers.image_rights import ImageRights, plain_id
+
+if TYPE_CHECKING:
+    import subprocess
 
 #: How long the runtime may take to answer a question or to remove a container.
 _ANSWER_SECONDS = 30.0
@@ -105,6 +107,8 @@ class ContainerJob:
         _write_private(self._spec["auth_file"], self._spec["auth"])
 
     def _remove_auth(self) -> None:
+        import shutil  # see `_start`
+
         shutil.rmtree(os.path.dirname(self._spec["auth_file"]), ignore_errors=True)
 
     def _pull(self, wake: int, wants_stop: Callable[[], bool]) -> None:
@@ -130,6 +134,9 @@ class ContainerJob:
             raise PullFailed(f"image {self._spec['image']}: {error_in(tail) or 'it cannot be pulled'}")
 
     def _start(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
+        # Not loaded by the spawner: it loads `threading`, whose handler costs every fork a quarter of its time.
+        import subprocess
+
         try:
             return subprocess.Popen(
                 command,
@@ -188,6 +195,8 @@ class ContainerJob:
 
     def _answer(self, command: Sequence[str]) -> str | None:
         """The output of the runtime; None if it fails or does not answer."""
+        import subprocess  # see `_start`
+
         try:
             done = subprocess.run(
                 command,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from corral.core.os_errors import placed_reason
 from corral.engines.attempts.instance_messages import InstanceSpec
-from corral.engines.attempts.processes import ExecFailed, enter_job
+from corral.engines.attempts.processes import ExecFailed, changed_signals, enter_job
 from corral.engines.local.cgroups import Cgroup
 from corral.engines.local.containers.container_job import ContainerJob
 from corral.engines.local.containers.container_mounts import CannotMount
@@ -42,6 +42,7 @@ def start_job(
     # A stop may come between fork and exec. It is blocked until then: the job must receive it, not the handler of the
     # supervisor that the child has inherited.
     signal.pthread_sigmask(signal.SIG_BLOCK, _HELD_BACK)
+    changed_signals()  # looked up once in this process, not in each child
     pid = os.fork()
     if pid == 0:
         try:

@@ -1,8 +1,8 @@
 """The spawner: a small process that forks supervisors, so that a launch does not pay for starting an interpreter.
 
-The engine starts one spawner and sends it one message per instance through a socket. For each message the spawner forks
-a supervisor, which begins a session of its own and so outlives the spawner. When the engine closes the socket, or dies,
-the spawner exits; supervisors continue.
+The engine starts one spawner and sends it one message per instance through a socket. The spawner passes each message to
+a supervisor of its pool (`supervisor_pool`), which has a session of its own and so outlives the spawner. When the
+engine closes the socket, or dies, the spawner exits; supervisors with an instance continue.
 
 The spawner has one thread and loads few modules, which makes a fork safe and cheap. It decides nothing. A message that
 it cannot read is reported on its standard error and skipped.
@@ -13,6 +13,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import select
 import signal
 import socket
 import sys
@@ -20,8 +21,8 @@ import traceback
 
 from corral.engines.attempts.instance_messages import InstanceSpec, take_frames
 from corral.engines.attempts.processes import name_process
-from corral.engines.local.supervisors.exits import REASON_LOST, record_failed_launch
-from corral.engines.local.supervisors.supervisor import supervise
+from corral.engines.local.supervisors.supervisor import is_plain
+from corral.engines.local.supervisors.supervisor_pool import SupervisorPool
 
 #: Small enough for memory that stays mapped.
 _READ_BYTES = 1 << 16
@@ -47,35 +48,30 @@ def main(descriptor: int) -> None:
     gc.collect()
     gc.freeze()
     gc.disable()
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    pool = SupervisorPool(poll)
     buffer = bytearray()
-    while data := connection.recv(_READ_BYTES):
-        buffer += data
-        for frame in take_frames(buffer):
-            _start(frame, connection)
+    while True:
+        ready = [number for number, _ in poll.poll(pool.dismiss_idle())]
+        # Supervisors that wait are known before the next instances are started.
+        for number in ready:
+            if number != descriptor:
+                pool.take_report(number)
+        if descriptor in ready:
+            data = connection.recv(_READ_BYTES)
+            if not data:
+                return
+            buffer += data
+            for frame in take_frames(buffer):
+                _start(frame, pool)
 
 
-def _start(frame: bytes, connection: socket.socket) -> None:
+def _start(frame: bytes, pool: SupervisorPool) -> None:
     try:
         spec: InstanceSpec = json.loads(frame)
-        rank_dir = spec["rank_dir"]
+        may_be_sent = is_plain(spec) and bool(spec["rank_dir"])
     except (ValueError, KeyError, TypeError):
         traceback.print_exc()
         return
-    try:
-        pid = os.fork()
-    except OSError as error:
-        record_failed_launch(spec, f"no process could be started: {error.strerror}", REASON_LOST)
-        return
-    if pid:
-        return
-    status = 1
-    try:
-        connection.close()
-        os.setsid()
-        supervise(spec)
-        status = 0
-    except BaseException:  # noqa: BLE001 - a forked child must never return into the spawner's loop
-        sys.stderr.write(f"supervisor of {rank_dir}:\n{traceback.format_exc()}")
-        sys.stderr.flush()
-    finally:
-        os._exit(status)
+    pool.start(frame, spec, may_be_sent=may_be_sent)

@@ -1,11 +1,12 @@
-"""The supervisor: one small process per instance, which runs the job's process from start to end.
+"""The supervisor: one small process for each running instance, which runs the job's process from start to end.
 
-The spawner forks a supervisor for every instance of an attempt. The supervisor first claims the instance (a locked file
-in the run directory, see `corral.engines.attempts.claims`), so that an instance never runs twice. It then prepares the
-storage that the job mounts, pulls the image if the job has one, and starts the job's process in its own session, with
-the job's account, limits and environment. From then on it waits in one loop: it copies the job's output into the log,
-enforces the time limit, reacts to a stop, and waits until the main process and all processes that it left behind are
-gone. At the end it records exit code and reason in the claim, and notifies the engine.
+The spawner gives every instance of an attempt to a supervisor of its own. The supervisor first claims the instance (a
+locked file in the run directory, see `corral.engines.attempts.claims`), so that an instance never runs twice. It then
+prepares the storage that the job mounts, pulls the image if the job has one, and starts the job's process in its own
+session, with the job's account, limits and environment. From then on it waits in one loop: it copies the job's output
+into the log, enforces the time limit, reacts to a stop, and waits until the main process and all processes that it
+left behind are gone. At the end it records exit code and reason in the claim, and notifies the engine. After that, its
+process may supervise another instance (`supervisor_pool`).
 
 A stop is SIGTERM to the supervisor together with a file that holds the grace time: the supervisor sends SIGTERM to
 the processes of the job, and SIGKILL after the grace time. If the time limit is reached, it does the same by itself.
@@ -28,6 +29,7 @@ from corral.core.os_errors import placed_reason
 from corral.engines.attempts.claims import add_to_claim, take_claim
 from corral.engines.attempts.instance_messages import InstanceSpec
 from corral.engines.attempts.job_places import give_to, make_private, open_path, remove_tree
+from corral.engines.attempts.log_segments import LogWriter
 from corral.engines.attempts.processes import (
     become_subreaper,
     descendants,
@@ -38,7 +40,6 @@ from corral.engines.attempts.processes import (
 from corral.engines.attempts.terms import read_term
 from corral.engines.local.cgroups import Cgroup, CgroupSupport
 from corral.engines.local.containers.container_job import ContainerJob, PullFailed, PullStopped
-from corral.engines.local.logs import LogWriter
 from corral.engines.local.rundir import TMP, WORK, notify, read_stop
 from corral.engines.local.supervisors.exits import (
     REASON_EXIT,
@@ -64,13 +65,20 @@ _READS_PER_TURN = 16
 _TAIL_BYTES = 4096
 
 
-def supervise(spec: InstanceSpec) -> None:
-    """Run one instance from its claim to its exit record."""
+def is_plain(spec: InstanceSpec) -> bool:
+    """Whether a process may supervise this instance after another one, and another one after this. Storage and
+    containers can leave processes and mounts behind that belong to the process of their supervisor."""
+    return spec["container"] is None and not spec["storage"]
+
+
+def supervise(spec: InstanceSpec) -> bool:
+    """Run one instance from its claim to its exit record. Returns whether this process may supervise another one."""
     if spec["term"] < read_term(spec["term_path"]):
-        return  # a server with a later term took over, and launches the attempt itself
+        return True  # a server with a later term took over, and launches the attempt itself
     supervisor = Supervisor(spec)
     if not supervisor.claim():
-        return
+        supervisor.close()
+        return is_plain(spec)
     try:
         supervisor.run()
     except Exception as error:
@@ -78,6 +86,8 @@ def supervise(spec: InstanceSpec) -> None:
         supervisor.abandon()
         record_exit(spec, reason=REASON_LOST, message=f"its supervisor failed: {error!r}")
         raise
+    supervisor.close()
+    return is_plain(spec) and not supervisor.has_children
 
 
 class Supervisor:
@@ -112,7 +122,8 @@ class Supervisor:
         self._wake, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
     def claim(self) -> bool:
-        """Whether this supervisor owns the instance now. The claim stays locked until this process exits."""
+        """Whether this supervisor owns the instance now. The claim stays locked until `close`, or until this process
+        dies."""
         # Signal handlers first: the engine may send a signal as soon as it sees the claim.
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
@@ -126,6 +137,19 @@ class Supervisor:
             return False
         self._claim = claim
         return True
+
+    def close(self) -> None:
+        """Release the claim, and every other descriptor of the instance."""
+        signal.set_wakeup_fd(-1)
+        for descriptor in (self._claim, self._output, self._exec_report, self._wake, self._wake_write):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._log.close()
+
+    @property
+    def has_children(self) -> bool:
+        """Whether processes of the job are left that cannot be killed."""
+        return self._children_left
 
     def run(self) -> None:
         # Checked after the claim: a server that takes over writes its term first, and reads the claims then.

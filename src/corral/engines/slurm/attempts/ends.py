@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from corral.core.model import EndReason
 from corral.engines.attempts.aggregation import InstanceExit
-from corral.engines.slurm.slurm_api.clean_text import plain
+from corral.engines.attempts.clean_text import plain
 from corral.engines.slurm.slurm_api.slurm_records import SlurmJob
 
 #: Slurm's states for an end that the program did not cause.

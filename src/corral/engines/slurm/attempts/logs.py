@@ -10,13 +10,17 @@ import ctypes
 import ctypes.util
 import logging
 import os
+from collections.abc import Callable
 from typing import BinaryIO
 
+from corral.control.ports import LogChunk
 from corral.engines.slurm.attempts.run_directory import (
     LOG,
     Layout,
     NotPlain,
     folded_log,
+    has_folded_log,
+    is_safe_id,
     log_start,
     open_plain,
     read_line,
@@ -78,3 +82,23 @@ def _trim(place: str, limit_bytes: int) -> None:
 
 def _start(place: str) -> int:
     return int(read_line(log_start(place)) or 0)
+
+
+class SlurmLogs:
+    """Implements `corral.control.ports.AttemptLogs`, for a server that stands by and has no engine."""
+
+    def __init__(self, layout: Layout, is_over: Callable[[str], bool]) -> None:
+        self._layout = layout
+        self._is_over = is_over
+
+    def has(self, attempt_id: str) -> bool:
+        if not is_safe_id(attempt_id):
+            return False
+        first = self._layout.place(attempt_id, 0)
+        return os.path.exists(first) or has_folded_log(first)
+
+    def logs(self, attempt_id: str, rank: int, offset: int, limit: int) -> LogChunk:
+        # Checked before reading: nothing is written to the log after the end.
+        is_over = self._is_over(attempt_id)
+        data, next_offset, end = read_log(self._layout.place(attempt_id, rank), offset, max(1, limit))
+        return LogChunk(data=data, next_offset=next_offset, at_end=is_over and next_offset >= end)

@@ -32,7 +32,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from corral.files import Trash
+from corral.files.trash import Trash
 
 #: Longer than any file of lines here.
 MAX_BYTES = 4 << 20

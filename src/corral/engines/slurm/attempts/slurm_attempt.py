@@ -14,10 +14,10 @@ from typing import Any
 from corral.control.ports import AttemptPhase, AttemptStatus, LaunchOrder
 from corral.core.model import EndReason
 from corral.engines.attempts.aggregation import InstanceExit, InstanceState, aggregate
+from corral.engines.attempts.clean_text import plain
 from corral.engines.slurm.attempts import run_directory
 from corral.engines.slurm.attempts.ends import ended_by_slurm, exit_from_slurm, parse_exit, reported_time
 from corral.engines.slurm.attempts.run_directory import Layout
-from corral.engines.slurm.slurm_api.clean_text import plain
 from corral.engines.slurm.slurm_api.slurm_records import JobOwner, SlurmJob
 
 #: How long a report of a node may take until the server sees it: network file systems cache for a while.

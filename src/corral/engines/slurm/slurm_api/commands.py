@@ -12,8 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from corral.engines.attempts.clean_text import plain
 from corral.engines.slurm.cluster.partitions import Partition, partitions_in
-from corral.engines.slurm.slurm_api.clean_text import plain
 from corral.engines.slurm.slurm_api.hostlist import expand
 from corral.engines.slurm.slurm_api.slurm_records import (
     JobOwner,

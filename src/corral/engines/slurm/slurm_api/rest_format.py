@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from corral.engines.attempts.clean_text import plain
 from corral.engines.slurm.cluster.partitions import UNLIMITED
-from corral.engines.slurm.slurm_api.clean_text import plain
 from corral.engines.slurm.slurm_api.commands import Submission, gres_options
 from corral.engines.slurm.slurm_api.slurm_records import NOTHING_FOUND
 

@@ -1,4 +1,4 @@
-"""Cleans texts of jobs, nodes and Slurm's programs for storing and showing: short, without control characters. Pure."""
+"""Cleans texts of jobs, nodes and cluster programs for storing and showing: short, without control characters. Pure."""
 
 from __future__ import annotations
 

@@ -27,6 +27,28 @@ class LogWriter:
         self._offset = 0
         self.dropped_bytes = 0
 
+    @classmethod
+    def continued(cls, directory: str, limit_bytes: int, offset: int) -> LogWriter:
+        """Go on where an earlier writer stopped, or before: what it wrote after `offset` is replaced."""
+        writer = cls(directory, limit_bytes)
+        found = LogPlaces(((directory, PREFIX),)).segments()
+        for start in [start for start in found if start > offset or start == offset > 0]:
+            os.unlink(found.pop(start))
+        if found:
+            start = max(found)
+            writer._starts = sorted(found)
+            writer._descriptor = os.open(found[start], os.O_WRONLY | os.O_CLOEXEC)
+            end = min(offset - start, os.fstat(writer._descriptor).st_size)
+            os.ftruncate(writer._descriptor, end)
+            os.lseek(writer._descriptor, end, os.SEEK_SET)
+            writer._offset = start + end
+        return writer
+
+    @property
+    def offset(self) -> int:
+        """The offset after the last byte."""
+        return self._offset
+
     def write(self, data: bytes) -> None:
         view = memoryview(data)
         while view:

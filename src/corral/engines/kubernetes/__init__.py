@@ -1,0 +1,1 @@
+"""The Kubernetes engine: attempts as pods of an existing Kubernetes cluster."""

@@ -1,0 +1,70 @@
+"""The rights that the engine needs in Kubernetes, and what does not work without each. One table: the doctor checks it,
+and roles are written from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from corral.engines.kubernetes.api.client import ApiClient, Json
+
+_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Right:
+    verb: str
+    resource: str
+    #: what it is for
+    purpose: str
+    #: in all namespaces, or for objects that have none
+    is_for_cluster: bool = False
+    #: the engine works without it, with less
+    is_optional: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.resource}{' in all namespaces' if self.is_for_cluster else ''}"
+
+
+RIGHTS: tuple[Right, ...] = (
+    *(Right(verb=verb, resource="nodes", purpose="see nodes", is_for_cluster=True) for verb in ("list", "watch")),
+    *(
+        Right(verb=verb, resource="pods", purpose="see what other pods hold", is_for_cluster=True, is_optional=True)
+        for verb in ("list", "watch")
+    ),
+    Right(
+        verb="patch", resource="nodes", purpose="cordon nodes that are drained", is_for_cluster=True, is_optional=True
+    ),
+    *(
+        Right(verb=verb, resource="pods", purpose="run jobs")
+        for verb in ("create", "get", "list", "watch", "patch", "delete")
+    ),
+    Right(verb="get", resource="pods/log", purpose="read the logs of jobs"),
+    Right(
+        verb="create", resource="pods/exec", purpose="end a job before a grace time that has begun", is_optional=True
+    ),
+    *(
+        Right(verb=verb, resource="secrets", purpose="pull images with the logins of users", is_optional=True)
+        for verb in ("create", "delete")
+    ),
+)
+
+
+def missing_rights(api: ApiClient, namespace: str) -> Iterator[Right]:
+    """Those that this account does not have. Raises ApiError and ApiUnavailable."""
+    for right in RIGHTS:
+        if not _has(api, right, namespace):
+            yield right
+
+
+def _has(api: ApiClient, right: Right, namespace: str) -> bool:
+    resource, _, part = right.resource.partition("/")
+    attributes: Json = {"verb": right.verb, "group": "", "resource": resource, "subresource": part}
+    if not right.is_for_cluster:
+        attributes["namespace"] = namespace
+    body: Json = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": attributes},
+    }
+    return (api.create(_REVIEWS, body).get("status") or {}).get("allowed") is True

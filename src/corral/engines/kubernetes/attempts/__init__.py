@@ -1,0 +1,1 @@
+"""The attempts of the Kubernetes engine: pods, records, logs and ends."""

@@ -1,0 +1,172 @@
+"""Changes of pods through the API: create, begin, stop, remove. Each is idempotent by the name of the pod."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from corral.control.ports import EngineUnavailable, LaunchRefused
+from corral.engines.kubernetes.api.client import ApiClient, ApiConflict, ApiError, ApiNotFound, ApiUnavailable, Json
+from corral.engines.kubernetes.api.exec import run_in_pod
+from corral.engines.kubernetes.api.objects import annotations_of, labels_of, name_of
+from corral.engines.kubernetes.attempts.pods import (
+    ATTEMPT_LABEL,
+    CONTAINER,
+    FINALIZER,
+    KEY_ANNOTATION,
+    START_ANNOTATION,
+)
+from corral.engines.kubernetes.cluster.cache import INSTALLATION_LABEL
+
+log = logging.getLogger("corral.engines.kubernetes")
+
+_Answer = TypeVar("_Answer")
+#: As the API server words that the account of corral has no right, which is not the job's fault.
+_NO_RIGHT = re.compile(r'User ".*" cannot \w+ resource')
+
+
+class NameTaken(Exception):
+    """Another user of Kubernetes has made a pod of the name that an attempt's pod must have."""
+
+
+class EarlierPod(Exception):
+    """A pod of the same attempt is there, from before this server's records: it must be gone first."""
+
+
+def asked(ask: Callable[[], _Answer]) -> _Answer:
+    """Call Kubernetes. Raises EngineUnavailable."""
+    try:
+        return ask()
+    except (ApiError, ApiUnavailable) as error:
+        raise EngineUnavailable(f"Kubernetes: {error}") from error
+
+
+class PodCommands:
+    """Safe for several threads."""
+
+    def __init__(self, api: ApiClient, namespace: str) -> None:
+        self._api = api
+        self._pods = f"/api/v1/namespaces/{namespace}/pods"
+        self._secrets = f"/api/v1/namespaces/{namespace}/secrets"
+
+    def log_path(self, name: str) -> str:
+        return f"{self._pods}/{name}/log"
+
+    def create(self, pod: Json) -> None:
+        """A pod that is there already counts if it is this attempt's. Raises NameTaken, EarlierPod, LaunchRefused and
+        EngineUnavailable."""
+        try:
+            self._create(self._pods, pod)
+        except ApiConflict:
+            there = asked(lambda: self._api.get(f"{self._pods}/{name_of(pod)}"))
+            words = f"there is a pod {name_of(pod)} in Kubernetes that is not this attempt's"
+            if _owner(there) != _owner(pod):
+                raise NameTaken(words) from None
+            if key_of(there) != key_of(pod):
+                raise EarlierPod(words) from None
+
+    def create_secret(self, secret: Json) -> None:
+        try:
+            self._create(self._secrets, secret)
+        except ApiConflict:
+            return
+
+    def _create(self, path: str, body: Json) -> None:
+        """Raises ApiConflict, LaunchRefused and EngineUnavailable."""
+        try:
+            self._api.create(path, body)
+        except ApiConflict as conflict:
+            if conflict.reason == "AlreadyExists":
+                raise
+            raise EngineUnavailable(f"Kubernetes: {conflict}") from conflict
+        except ApiUnavailable as error:
+            raise EngineUnavailable(f"Kubernetes: {error}") from error
+        except ApiError as refusal:
+            if "exceeded quota" in str(refusal) or refusal.status == 404 or _NO_RIGHT.search(str(refusal)):
+                # A quota frees up, a namespace can be made, and rights are given. An API server that starts may know of
+                # no rights for a moment.
+                raise EngineUnavailable(f"Kubernetes: {refusal}") from refusal
+            raise LaunchRefused(f"Kubernetes refuses it: {refusal}") from refusal
+
+    def open_gate(self, name: str) -> None:
+        self._patch(name, {"spec": {"schedulingGates": []}})
+
+    def begin(self, names: Iterable[str], address: str) -> None:
+        """Let the programs of a gang begin; `address` is that of its first instance."""
+        body: Json = {"metadata": {"annotations": {START_ANNOTATION: address}}}
+        for name in names:
+            self._patch(name, body)
+
+    def stop(self, name: str, grace_seconds: int) -> None:
+        self._delete(f"{self._pods}/{name}", {"gracePeriodSeconds": grace_seconds})
+
+    def kill(self, name: str) -> None:
+        """End all processes of the job now. A kubelet does not shorten a grace time that has begun."""
+        try:
+            run_in_pod(self._api.access, f"{self._pods}/{name}", CONTAINER, ("/bin/sh", "-c", "kill -KILL -1"))
+        except ApiUnavailable as error:
+            raise EngineUnavailable(f"Kubernetes: {error}") from error
+        except ApiError as refusal:
+            # It has ended meanwhile, or the right to run commands in pods is missing: the grace time goes on.
+            log.info("pod %s cannot be killed at once: %s", name, refusal)
+
+    def take_back(self, pod: Json) -> bool:
+        """Delete a pod that was not placed, unless it was placed meanwhile."""
+        body: Json = {"preconditions": {"resourceVersion": pod["metadata"]["resourceVersion"]}}
+        try:
+            self._api.delete(f"{self._pods}/{name_of(pod)}", body)
+        except ApiNotFound:
+            return True
+        except ApiConflict:
+            return False
+        except (ApiError, ApiUnavailable) as error:
+            raise EngineUnavailable(f"Kubernetes: {error}") from error
+        return True
+
+    def find(self, name: str) -> Json | None:
+        """Asked of the API server, which knows more than a watch that lags. Raises EngineUnavailable."""
+        return asked(lambda: self._tolerant(lambda: self._api.get(f"{self._pods}/{name}"))) or None
+
+    def remove(self, pod: Json) -> None:
+        """The end is recorded: let the pod go. A pod that still runs is removed by its kubelet when it has ended; one
+        that was not placed or is over goes at once. A new pod of the same name and finalizers of others stay."""
+        name, uid = name_of(pod), pod["metadata"]["uid"]
+        finalizers = pod["metadata"].get("finalizers") or ()
+        try:
+            self._api.delete(f"{self._pods}/{name}", {"preconditions": {"uid": uid}})
+            if FINALIZER in finalizers:
+                kept = [one for one in finalizers if one != FINALIZER]
+                self._api.patch(f"{self._pods}/{name}", {"metadata": {"uid": uid, "finalizers": kept or None}})
+        except ApiNotFound:
+            return
+        except ApiConflict as conflict:
+            there = self.find(name)
+            if there is not None and there["metadata"]["uid"] == uid:
+                raise EngineUnavailable(f"Kubernetes: {conflict}") from conflict
+        except (ApiError, ApiUnavailable) as error:
+            raise EngineUnavailable(f"Kubernetes: {error}") from error
+
+    def remove_secret(self, name: str) -> None:
+        self._delete(f"{self._secrets}/{name}", {})
+
+    def _patch(self, name: str, body: Json) -> None:
+        asked(lambda: self._tolerant(lambda: self._api.patch(f"{self._pods}/{name}", body)))
+
+    def _delete(self, path: str, body: Json) -> None:
+        asked(lambda: self._tolerant(lambda: self._api.delete(path, body)))
+
+    def _tolerant(self, ask: Callable[[], Json]) -> Json:
+        try:
+            return ask()
+        except ApiNotFound:
+            return {}
+
+
+def key_of(pod: Json) -> str:
+    return annotations_of(pod).get(KEY_ANNOTATION, "")
+
+
+def _owner(pod: Json) -> tuple[str, str]:
+    return labels_of(pod).get(INSTALLATION_LABEL, ""), annotations_of(pod).get(ATTEMPT_LABEL, "")

@@ -1,0 +1,290 @@
+"""From a launch order to pods: names, labels, and the specification of each pod. Pure.
+
+Pods pass the `restricted` Pod Security Standard. A pod is pinned to the node of the plan by node affinity and placed by
+the cluster's own scheduler, which decides races with pods of others.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from corral.control.jobs.job_kinds import HOST_COMMAND
+from corral.control.ports import Instance, LaunchOrder, LaunchRefused
+from corral.core.model import WHOLE
+from corral.engines.attempts.environment import MIG_PREFIX, job_directories, job_environment
+from corral.engines.kubernetes.api.client import Json
+from corral.engines.kubernetes.attempts.pod_rules import PodRules
+from corral.engines.kubernetes.attempts.pod_wrapper import wrapper_text
+from corral.engines.kubernetes.attempts.storage import Volumes, mount_storage
+from corral.engines.kubernetes.cluster.cache import INSTALLATION_LABEL
+from corral.engines.storage.storage_specs import StoragePlaces
+
+ATTEMPT_LABEL = "corral/attempt"
+JOB_LABEL = "corral/job"
+RANK_LABEL = "corral/rank"
+#: Kept until the end of the attempt is recorded.
+FINALIZER = "corral/end-not-recorded"
+GATE = "corral/gang"
+#: The address of a gang's first instance: set when every pod of the gang is there, and the sign to begin.
+START_ANNOTATION = "corral/start"
+#: The attempt's own random word.
+KEY_ANNOTATION = "corral/key"
+TERM_ANNOTATION = "corral/term"
+CONTAINER = "job"
+_START_DIRECTORY = "/etc/corral"
+_MASTER_PORT = 29500
+MAX_ORDER_CHARS = 900_000
+_SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}\.\d{1,9}")
+_PLAIN = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PodOwner:
+    """The installation that a pod belongs to, and the account that it runs as."""
+
+    installation: str
+    term: int
+    key: str
+    uid: int
+    gid: int
+
+
+def is_safe_id(attempt_id: str) -> bool:
+    return _SAFE_ID.fullmatch(attempt_id) is not None
+
+
+def check_order(order: LaunchOrder, rules: PodRules) -> None:
+    """Raises LaunchRefused for an order that can never run here."""
+    if not is_safe_id(order.attempt_id):
+        raise LaunchRefused(f"{order.attempt_id!r} is not the id of an attempt")
+    if not order.command or not order.instances:
+        raise LaunchRefused("there is nothing to run, or nowhere to run it")
+    if order.workdir is not None and not order.workdir.startswith("/"):
+        raise LaunchRefused(f"the working directory {order.workdir!r} is not an absolute path")
+    texts = [*order.command, *order.env.values(), *order.env]
+    if sum(map(len, texts)) > MAX_ORDER_CHARS:
+        raise LaunchRefused(f"the command and its environment are longer than {MAX_ORDER_CHARS} characters")
+    if order.command == HOST_COMMAND:
+        raise LaunchRefused("workbenches cannot run on a Kubernetes cluster yet: choose another cluster for it")
+    if not order.image and not rules.default_image:
+        raise LaunchRefused(
+            "a job on Kubernetes needs an image: submit it with --image, or an operator sets "
+            "cluster.kubernetes.default_image"
+        )
+    if any(instance.gpu_milli != WHOLE for instance in order.instances if instance.gpu_ids):
+        raise LaunchRefused("a Kubernetes cluster gives out whole GPUs only")
+
+
+def pod_name(installation: str, attempt_id: str, rank: int) -> str:
+    """The same for the same attempt, so that creating it twice makes one pod."""
+    stem = attempt_id.replace(".", "-")
+    if not _PLAIN.fullmatch(stem):
+        # Names of pods have no capitals: two attempts must not get the same name.
+        stem = f"{re.sub('[^a-z0-9-]', '-', stem.lower()).strip('-')}-{zlib.crc32(attempt_id.encode()):08x}"
+    return f"corral-{installation}-{stem}-{rank}"
+
+
+def secret_name(installation: str, attempt_id: str) -> str:
+    """The name of the secret with the login for the attempt's image."""
+    return f"{pod_name(installation, attempt_id, 0)}-pull"
+
+
+def make_pod(
+    order: LaunchOrder,
+    instance: Instance,
+    rules: PodRules,
+    owner: PodOwner,
+    *,
+    gpus: Mapping[str, int],
+    places: StoragePlaces | None,
+) -> Json:
+    """Raises LaunchRefused for storage that this cluster cannot mount."""
+    is_gang = len(order.instances) > 1
+    volumes = Volumes()
+    env = instance_environment(order, instance)
+    env |= mount_storage(volumes, order.storage, places, rules.home)
+    _mount_directories(volumes, order, rules)
+    volumes.add("shm", {"emptyDir": {"medium": "Memory"}}, "/dev/shm")
+    if is_gang:
+        item = {"path": "start", "fieldRef": {"fieldPath": f"metadata.annotations['{START_ANNOTATION}']"}}
+        volumes.add("start", {"downwardAPI": {"items": [item]}}, _START_DIRECTORY, read_only=True)
+    name = pod_name(owner.installation, order.attempt_id, instance.rank)
+    container: Json = {
+        "name": CONTAINER,
+        "image": order.image or rules.default_image,
+        "command": ["/bin/sh", "-c", *map(_literal, (wrapper_text(), "corral", *_wrapper_arguments(order, is_gang)))],
+        "env": [{"name": key, "value": _literal(value)} for key, value in env.items()],
+        "resources": _resources(order, gpus, rules),
+        "volumeMounts": volumes.mounts,
+        "terminationMessagePolicy": "File",
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    }
+    secrets = list(rules.pull_secrets)
+    if order.login is not None:
+        secrets.append(secret_name(owner.installation, order.attempt_id))
+    spec: Json = {
+        "restartPolicy": "Never",
+        "affinity": _pinned(instance.node),
+        "containers": [container],
+        "volumes": volumes.volumes,
+        "tolerations": _tolerations(rules),
+        "securityContext": _account(owner),
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": whole_grace(order.grace_seconds),
+    }
+    optional: Json = {
+        "imagePullSecrets": [{"name": one} for one in secrets],
+        "priorityClassName": rules.priority_class,
+        "runtimeClassName": rules.runtime_class,
+        "schedulingGates": [{"name": GATE}] if is_gang else [],
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": rules.namespace,
+            "labels": _labels(order, instance, owner),
+            "annotations": {
+                TERM_ANNOTATION: str(owner.term),
+                ATTEMPT_LABEL: order.attempt_id,
+                KEY_ANNOTATION: owner.key,
+                "corral/user": order.user,
+            },
+            "finalizers": [FINALIZER],
+        },
+        "spec": {**spec, **{key: value for key, value in optional.items() if value}},
+    }
+
+
+def _account(owner: PodOwner) -> Json:
+    """As the standard `restricted` wants it."""
+    return {
+        "runAsNonRoot": True,
+        "runAsUser": owner.uid,
+        "runAsGroup": owner.gid,
+        "fsGroup": owner.gid,
+        "fsGroupChangePolicy": "OnRootMismatch",
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+
+
+def whole_grace(seconds: float) -> int:
+    """Kubernetes counts whole seconds, and takes 0 for an end without a word to the kubelet."""
+    return max(1, math.ceil(seconds))
+
+
+def instance_environment(order: LaunchOrder, instance: Instance) -> dict[str, str]:
+    is_distributed = order.is_distributed or len(order.instances) > 1
+    env = job_environment(order, instance, base={}, master_port=_MASTER_PORT if is_distributed else None)
+    # The device plugin sets it for pods with GPUs. Without it, images for GPUs see all GPUs of their node.
+    env.pop("NVIDIA_VISIBLE_DEVICES", None)
+    if not instance.gpu_ids:
+        env["NVIDIA_VISIBLE_DEVICES"] = "void"
+        env["CUDA_VISIBLE_DEVICES"] = ""
+    elif any(gpu.startswith(MIG_PREFIX) for gpu in instance.gpu_ids):
+        del env["CUDA_VISIBLE_DEVICES"]
+    else:
+        # The container has its own GPUs only, numbered from 0.
+        env["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, range(len(instance.gpu_ids))))
+    return env
+
+
+def _wrapper_arguments(order: LaunchOrder, is_gang: bool) -> list[str]:
+    limit = order.time_limit_seconds
+    return [
+        "" if limit is None else f"{limit:.3f}",
+        "" if limit is None else str(math.ceil(limit)),
+        str(whole_grace(order.grace_seconds)),
+        order.workdir or "",
+        order.venv or "",
+        f"{_START_DIRECTORY}/start" if is_gang else "",
+        *order.command,
+    ]
+
+
+def _literal(text: str) -> str:
+    """Kubernetes replaces $(NAME) in commands and environments."""
+    return text.replace("$", "$$")
+
+
+def _labels(order: LaunchOrder, instance: Instance, owner: PodOwner) -> Json:
+    return {
+        "app.kubernetes.io/managed-by": "corral",
+        INSTALLATION_LABEL: owner.installation,
+        ATTEMPT_LABEL: order.attempt_id,
+        JOB_LABEL: order.job_id,
+        RANK_LABEL: str(instance.rank),
+    }
+
+
+def _pinned(node: str) -> Json:
+    field = {"key": "metadata.name", "operator": "In", "values": [node]}
+    terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+
+
+def _tolerations(rules: PodRules) -> list[Json]:
+    return [
+        {
+            "key": one.key,
+            **({"operator": "Equal", "value": one.value} if one.value else {"operator": "Exists"}),
+            **({"effect": one.effect} if one.effect else {}),
+        }
+        for one in rules.fleet.tolerations
+    ]
+
+
+def _resources(order: LaunchOrder, gpus: Mapping[str, int], rules: PodRules) -> Json:
+    requests: dict[str, str] = {}
+    limits = {name: str(count) for name, count in gpus.items() if count}
+    if cpu := order.cpu_milli or rules.cpu_milli_per_gpu * sum(gpus.values()):
+        requests["cpu"] = f"{cpu}m"
+    if order.memory_bytes:
+        requests["memory"] = limits["memory"] = str(order.memory_bytes)
+    return {key: value for key, value in (("requests", requests), ("limits", limits)) if value}
+
+
+def _mount_directories(volumes: Volumes, order: LaunchOrder, rules: PodRules) -> None:
+    """The job's directories: on the claim that the server shares, else on the node's disk until the pod ends."""
+    outermost: list[str] = []
+    for path in job_directories(order):
+        if not any(_is_below(path, other) for other in outermost):
+            outermost.append(path)
+    for number, path in enumerate(outermost):
+        if rules.home is not None and _is_below(path, rules.home.path):
+            volumes.add_claim(rules.home, path, os.path.relpath(path, rules.home.path))
+        else:
+            volumes.add(f"directory-{number}", {"emptyDir": {}}, path)
+    for mount in rules.mounts:
+        volumes.add_claim(mount, mount.path, "", read_only=mount.read_only)
+
+
+def _is_below(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(f"{directory.rstrip('/')}/")
+
+
+def make_secret(order: LaunchOrder, rules: PodRules, owner: PodOwner) -> Json:
+    """The login with which the kubelet pulls the attempt's image."""
+    assert order.login is not None
+    login = order.login
+    auths: dict[str, Any] = {login.registry: {"username": login.username, "password": login.secret}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": secret_name(owner.installation, order.attempt_id),
+            "namespace": rules.namespace,
+            "labels": _labels(order, order.instances[0], owner),
+        },
+        "type": "kubernetes.io/dockerconfigjson",
+        "stringData": {".dockerconfigjson": json.dumps({"auths": auths})},
+    }

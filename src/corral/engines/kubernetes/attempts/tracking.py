@@ -1,0 +1,189 @@
+"""Follows the pods of attempts: from each change of a pod to what is known of its attempt, and to what must be done.
+
+What Kubernetes is asked to do here (begin a gang, take back what it does not place, stop the rest of a broken gang) is
+idempotent, and is repeated until the watch shows that it was done.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from corral.core.model import EndReason
+from corral.engines.attempts.aggregation import InstanceExit, must_stop
+from corral.engines.attempts.clean_text import plain
+from corral.engines.kubernetes.api.client import Json
+from corral.engines.kubernetes.api.objects import is_leaving, is_over
+from corral.engines.kubernetes.attempts import pod_attempt
+from corral.engines.kubernetes.attempts.ends import Known, exit_of, has_log, is_up, lost, terminated
+from corral.engines.kubernetes.attempts.log_streams import LogStreams
+from corral.engines.kubernetes.attempts.pod_attempt import Attempt
+from corral.engines.kubernetes.attempts.pod_commands import PodCommands, key_of
+from corral.engines.kubernetes.attempts.pod_rules import PodRules
+from corral.engines.kubernetes.attempts.pods import whole_grace
+from corral.engines.kubernetes.attempts.records import Records
+from corral.engines.kubernetes.attempts.waits import Wait, WaitKind, wait_of
+from corral.engines.kubernetes.cluster.cache import NodeCache
+
+log = logging.getLogger("corral.engines.kubernetes")
+
+#: A pod that was created and that the watch does not show after this long is gone.
+UNSEEN_SECONDS = 30.0
+#: How long a job that was killed may take to end, before it is killed again.
+HURRY_SECONDS = 5.0
+#: How long the end of a pod waits for the rest of its log.
+LOG_SECONDS = 20.0
+
+
+class PodTracker:
+    """The caller makes sure that an attempt is refreshed by one thread at a time."""
+
+    def __init__(
+        self,
+        *,
+        records: Records,
+        commands: PodCommands,
+        rules: PodRules,
+        logs: LogStreams,
+        pod: Callable[[str], Json | None],
+        nodes: NodeCache,
+    ) -> None:
+        self._records = records
+        self._commands = commands
+        self._rules = rules
+        self._logs = logs
+        self._pod = pod
+        self._nodes = nodes
+
+    def refresh(self, attempt: Attempt, now: float) -> None:
+        """Raises EngineUnavailable."""
+        if attempt.is_over or not attempt.is_created:
+            return
+        seen = ((rank, self._pod(name)) for rank, name in enumerate(attempt.pods))
+        pods = {rank: pod for rank, pod in seen if pod is not None and _is_of(attempt, rank, pod)}
+        for rank in range(len(attempt.nodes)):
+            if rank not in attempt.exits and (end := self._end(attempt, rank, pods.get(rank), now)) is not None:
+                pod_attempt.note_exit(self._records, attempt, rank, end)
+        if attempt.is_over:
+            return
+        if attempt.was_stopped:
+            if attempt.wanted_by <= now < attempt.kill_at:
+                self._hurry(attempt, now)
+        elif must_stop(attempt.instances()):
+            self.stop(attempt, attempt.grace_seconds)
+        elif len(attempt.up) < len(attempt.nodes):
+            self._help_begin(attempt, pods, now)
+
+    def stop(self, attempt: Attempt, grace_seconds: float) -> None:
+        """A shorter grace time may follow a longer one."""
+        by = pod_attempt.clock() + whole_grace(grace_seconds)
+        if by < attempt.wanted_by:
+            pod_attempt.note(
+                self._records, attempt, {"stopped": [by if attempt.kill_at == float("inf") else attempt.kill_at, by]}
+            )
+        for rank, name in enumerate(attempt.pods):
+            if rank not in attempt.exits:
+                self._commands.stop(name, whole_grace(grace_seconds))
+
+    def _hurry(self, attempt: Attempt, now: float) -> None:
+        """End what a later stop wants to end before the first grace time is over."""
+        for rank, name in enumerate(attempt.pods):
+            if rank not in attempt.exits and rank in attempt.up:
+                self._commands.kill(name)
+        attempt.wanted_by = now + HURRY_SECONDS
+
+    def _end(self, attempt: Attempt, rank: int, pod: Json | None, now: float) -> InstanceExit | None:
+        if pod is None:
+            return self._gone(attempt, rank, now)
+        attempt.seen[rank] = pod["metadata"]["uid"]
+        if has_log(pod):
+            self._logs.follow(attempt, rank, has_ended=terminated(pod) is not None)
+        known = Known(
+            was_stopped=attempt.was_stopped,
+            limit_seconds=attempt.limit_seconds,
+            created_at=attempt.created_at,
+            up_at=attempt.up.get(rank),
+            now=now,
+        )
+        end = exit_of(pod, known)
+        if end is None:
+            return self._lost_with_node(attempt, rank, pod, now)
+        attempt.ends[rank] = end
+        since = attempt.end_seen_at.setdefault(rank, now)
+        if not self._logs.is_done(attempt.id, rank) and now - since < LOG_SECONDS:
+            return None
+        # The log may have shown only now when its program began.
+        return exit_of(pod, replace(known, up_at=attempt.up.get(rank)))
+
+    def _gone(self, attempt: Attempt, rank: int, now: float) -> InstanceExit | None:
+        """There is no such pod, as far as the watch has shown."""
+        if rank in attempt.ends:
+            # Another user of Kubernetes has removed it while its log was read.
+            return attempt.ends[rank]
+        if rank not in attempt.seen:
+            if now - attempt.pods_made_at < UNSEEN_SECONDS:
+                return None
+            pod = self._commands.find(attempt.pods[rank])
+            if pod is not None and _is_of(attempt, rank, pod):
+                log.warning("attempt %s: the watch of pods does not show pod %s", attempt.id, attempt.pods[rank])
+                return None
+        if attempt.was_stopped and rank not in attempt.up:
+            return lost("stopped before it began", now, EndReason.EXIT_CODE)
+        return lost("its pod is gone from Kubernetes", now)
+
+    def _lost_with_node(self, attempt: Attempt, rank: int, pod: Json, now: float) -> InstanceExit | None:
+        name = attempt.nodes[rank]
+        is_there = self._nodes.get(name) is not None
+        if not pod["spec"].get("nodeName") or (is_there and name not in self._nodes.lost()):
+            return None
+        words = "Kubernetes hears nothing from its node" if is_there else "its node is gone from Kubernetes"
+        return lost(words, now, EndReason.NODE_LOST)
+
+    def _help_begin(self, attempt: Attempt, pods: Mapping[int, Json], now: float) -> None:
+        """Open the gates of a gang, let it begin when all its pods are there, and take back what does not begin."""
+        if len(pods) < len(attempt.nodes):
+            return
+        for rank, pod in pods.items():
+            if pod["spec"].get("schedulingGates") and not is_leaving(pod):
+                self._commands.open_gate(attempt.pods[rank])
+        if attempt.is_gang and not attempt.was_begun and all(map(is_up, pods.values())):
+            address = str(pods[0]["status"].get("podIP") or "")
+            if address:
+                self._commands.begin(attempt.pods, address)
+                pod_attempt.note(self._records, attempt, {"begun": address})
+        waits = [(pod, wait_of(pod)) for pod in pods.values() if not has_log(pod) and not is_over(pod)]
+        if waits:
+            self._await(attempt, waits, now)
+
+    def _await(self, attempt: Attempt, waits: list[tuple[Json, Wait]], now: float) -> None:
+        attempt.waits_for = plain(f"waits in Kubernetes: {waits[0][1].message}")
+        never = next((wait for _, wait in waits if wait.kind is WaitKind.NEVER), None)
+        pulls = next((wait for _, wait in waits if wait.kind is WaitKind.PULL), None)
+        if pulls is None:
+            attempt.pull_fails_since = None
+        elif attempt.pull_fails_since is None:
+            attempt.pull_fails_since = now
+        elif now - attempt.pull_fails_since >= self._rules.pull_seconds:
+            never = pulls
+        unplaced = [(pod, wait) for pod, wait in waits if wait.kind is WaitKind.UNPLACED]
+        if never is not None:
+            self._end_all(attempt, never.reason, never.message)
+        elif (
+            unplaced
+            and now - attempt.pods_made_at >= self._rules.pending_seconds
+            # No program of a gang has begun. A single pod may have been placed at this moment.
+            and (attempt.is_gang or self._commands.take_back(unplaced[0][0]))
+        ):
+            self._end_all(attempt, EndReason.PREEMPTED, f"Kubernetes did not place it: {unplaced[0][1].message}")
+
+    def _end_all(self, attempt: Attempt, reason: EndReason, message: str) -> None:
+        """None of it has begun, and none will."""
+        for name in attempt.pods:
+            self._commands.stop(name, 1)
+        pod_attempt.conclude(self._records, attempt, reason, message)
+
+
+def _is_of(attempt: Attempt, rank: int, pod: Json) -> bool:
+    """Not a pod of the same name that another user of Kubernetes has made."""
+    return key_of(pod) == attempt.key and attempt.seen.get(rank, pod["metadata"]["uid"]) == pod["metadata"]["uid"]

@@ -1,0 +1,58 @@
+"""Why a pod has not begun: Kubernetes' own words, and whether it ever will. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from corral.core.model import EndReason
+from corral.engines.kubernetes.api.client import Json
+from corral.engines.kubernetes.api.objects import condition
+from corral.engines.kubernetes.attempts.ends import container_status
+
+#: Errors of a pull that another try does not mend.
+_FINAL_PULLS = ("not found", "manifest unknown", "unauthorized", "denied", "forbidden", "invalid reference")
+_PULLS = ("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ImageInspectError", "SignatureValidationFailed")
+_NEVER = {
+    "InvalidImageName": EndReason.IMAGE_PULL_ERROR,
+    "ErrImageNeverPull": EndReason.IMAGE_PULL_ERROR,
+    "CreateContainerConfigError": EndReason.LAUNCH_ERROR,
+    "CreateContainerError": EndReason.LAUNCH_ERROR,
+    "RunContainerError": EndReason.LAUNCH_ERROR,
+}
+
+
+class WaitKind(Enum):
+    #: the scheduler has not placed it
+    UNPLACED = auto()
+    #: its node prepares it, and a pull fails that may succeed later
+    PULL = auto()
+    #: it will never begin
+    NEVER = auto()
+    #: its node prepares it
+    PREPARING = auto()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wait:
+    kind: WaitKind
+    #: for the job's owner
+    message: str
+    reason: EndReason = EndReason.PREEMPTED
+
+
+def wait_of(pod: Json) -> Wait:
+    """Of a pod whose container has not been started."""
+    if not pod["spec"].get("nodeName"):
+        words = str(condition(pod, "PodScheduled").get("message") or "")
+        return Wait(kind=WaitKind.UNPLACED, message=words or "not placed yet")
+    waiting = (container_status(pod).get("state") or {}).get("waiting") or {}
+    reason, words = str(waiting.get("reason") or ""), str(waiting.get("message") or "")
+    message = f"{reason}: {words}" if words else reason or "its node prepares it"
+    if reason in _NEVER:
+        return Wait(kind=WaitKind.NEVER, message=message, reason=_NEVER[reason])
+    if reason in _PULLS:
+        is_final = any(word in words.lower() for word in _FINAL_PULLS)
+        kind = WaitKind.NEVER if is_final else WaitKind.PULL
+        return Wait(kind=kind, message=message, reason=EndReason.IMAGE_PULL_ERROR)
+    return Wait(kind=WaitKind.PREPARING, message=message)

@@ -1,0 +1,60 @@
+"""The watches of nodes and pods, and what they have shown."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+
+import httpx
+
+from corral.engines.kubernetes.api.watch import Watch, followed, may_list
+from corral.engines.kubernetes.cluster.cache import NodeCache, PodCache
+
+log = logging.getLogger("corral.engines.kubernetes")
+
+#: How often an account that may not see the pods of others is asked whether it may now.
+ASK_AGAIN_SECONDS = 300.0
+_OTHERS_UNKNOWN = "what other namespaces hold is unknown: this account may not list the pods of the cluster"
+
+
+class ClusterWatches:
+    """`nodes` and `pods` may be read by any thread; the watches run in an event loop."""
+
+    def __init__(self, nodes: NodeCache, pods: PodCache, namespace: str) -> None:
+        self.nodes = nodes
+        self.pods = pods
+        self._namespace = namespace
+        self._sees_others = True
+
+    @property
+    def trouble(self) -> str:
+        """Why what is known may be outdated; "" while it is not."""
+        return self.nodes.trouble or self.pods.trouble
+
+    @property
+    def note(self) -> str:
+        """What cannot be seen; "" if everything can."""
+        return "" if self._sees_others else _OTHERS_UNKNOWN
+
+    def wait_for_lists(self, seconds: float) -> None:
+        """Until both watches have answered for the first time."""
+        deadline = time.monotonic() + seconds
+        while self.trouble == "not asked yet" and time.monotonic() < deadline:
+            time.sleep(0.005)
+
+    async def watch_nodes(self, client: httpx.AsyncClient) -> None:
+        await followed(Watch(client, "/api/v1/nodes", self.nodes), self.nodes)
+
+    async def watch_pods(self, client: httpx.AsyncClient) -> None:
+        """All pods, as those of others hold resources too; the namespace's own where this account may see no more. The
+        right is asked for again, as an API server that starts may know of no rights for a moment."""
+        sees_others = await may_list(client, "/api/v1/pods")
+        if self._sees_others and not sees_others:
+            log.warning("Kubernetes: %s", _OTHERS_UNKNOWN)
+        self._sees_others = sees_others
+        path = "/api/v1/pods" if sees_others else f"/api/v1/namespaces/{self._namespace}/pods"
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(None if sees_others else ASK_AGAIN_SECONDS):
+                await followed(Watch(client, path, self.pods), self.pods)

@@ -1,0 +1,58 @@
+"""What installations of corral have left in a Kubernetes cluster, and its removal: for a server that is gone.
+
+A server that runs removes what its attempts leave by itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterator
+
+from corral.engines.kubernetes.api.client import ApiClient, ApiForbidden, ApiNotFound, Json
+from corral.engines.kubernetes.api.objects import annotations_of, labels_of, name_of
+from corral.engines.kubernetes.attempts.pod_commands import PodCommands
+from corral.engines.kubernetes.cluster.cache import INSTALLATION_LABEL
+from corral.engines.kubernetes.cluster.nodes import WITHHELD
+
+_SELECTOR = {"labelSelector": f"app.kubernetes.io/managed-by=corral,{INSTALLATION_LABEL}"}
+
+
+def installations(api: ApiClient, namespace: str) -> dict[str, Counter[str]]:
+    """How many pods and secrets each installation has there. Raises ApiError and ApiUnavailable."""
+    found: dict[str, Counter[str]] = {}
+    for kind, one in _objects(api, namespace):
+        found.setdefault(labels_of(one)[INSTALLATION_LABEL], Counter())[kind] += 1
+    return found
+
+
+def remove(api: ApiClient, namespace: str, installation: str) -> Counter[str]:
+    """End and remove everything of an installation; how much it was. Raises EngineUnavailable."""
+    commands = PodCommands(api, namespace)
+    removed: Counter[str] = Counter()
+    for kind, one in _objects(api, namespace):
+        if labels_of(one)[INSTALLATION_LABEL] != installation:
+            continue
+        if kind == "pods":
+            commands.remove(one)
+        else:
+            commands.remove_secret(name_of(one))
+        removed[kind] += 1
+    return removed
+
+
+def withheld_nodes(api: ApiClient) -> list[str]:
+    """Nodes that corral has cordoned; none if this account may not see nodes."""
+    try:
+        nodes = api.get("/api/v1/nodes")["items"]
+    except ApiForbidden:
+        return []
+    return sorted(name_of(node) for node in nodes if WITHHELD in annotations_of(node))
+
+
+def _objects(api: ApiClient, namespace: str) -> Iterator[tuple[str, Json]]:
+    for kind in ("pods", "secrets"):
+        # This account may have no right to list secrets, as jobs without logins need none.
+        with contextlib.suppress(ApiForbidden, ApiNotFound):
+            for one in api.get(f"/api/v1/namespaces/{namespace}/{kind}", _SELECTOR)["items"]:
+                yield kind, one

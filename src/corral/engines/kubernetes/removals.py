@@ -1,0 +1,75 @@
+"""Pods and secrets that are not needed any more: kept in mind until Kubernetes has removed them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from corral.control.ports import EngineUnavailable
+from corral.engines.kubernetes.api.client import Json
+from corral.engines.kubernetes.api.objects import labels_of
+from corral.engines.kubernetes.attempts.pod_attempt import Attempt
+from corral.engines.kubernetes.attempts.pod_commands import PodCommands
+from corral.engines.kubernetes.attempts.pods import secret_name
+from corral.engines.kubernetes.attempts.records import Records
+from corral.engines.kubernetes.cluster.cache import INSTALLATION_LABEL
+
+
+class Removals:
+    """Safe for several threads. After a crash, the list of pods shows which are left, and the records which secrets."""
+
+    def __init__(self, records: Records, commands: PodCommands, live: Iterable[Attempt]) -> None:
+        self._records = records
+        self._commands = commands
+        self._lock = threading.Lock()
+        self._pods: set[str] = set()
+        self._secrets = records.secrets() - {self._secret(one.id) for one in live if one.has_login}
+
+    def add(self, *pods: str) -> None:
+        with self._lock:
+            self._pods.update(pods)
+
+    def add_attempt(self, attempt: Attempt) -> None:
+        """Its end is recorded, and its owner has been informed."""
+        with self._lock:
+            self._pods.update(attempt.pods)
+            if attempt.has_login:
+                self._secrets.add(self._secret(attempt.id))
+
+    def drop(self, pod: str) -> None:
+        """It is gone."""
+        with self._lock:
+            self._pods.discard(pod)
+
+    def work(self, known: Callable[[str], Json | None]) -> None:
+        """Remove what is left; one that fails holds up no other. `known` are pods of the watch. Raises
+        EngineUnavailable."""
+        with self._lock:
+            pods, secrets = sorted(self._pods), sorted(self._secrets)
+        steps = [partial(self._remove_pod, name, known) for name in pods]
+        steps += [partial(self._remove_secret, name) for name in secrets]
+        failures = []
+        for step in steps:
+            try:
+                step()
+            except EngineUnavailable as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+
+    def _remove_pod(self, name: str, known: Callable[[str], Json | None]) -> None:
+        """Not a pod of the same name that another user of Kubernetes has made."""
+        pod = known(name) or self._commands.find(name)
+        if pod is not None and labels_of(pod).get(INSTALLATION_LABEL) == self._records.installation:
+            self._commands.remove(pod)
+        self.drop(name)
+
+    def _remove_secret(self, name: str) -> None:
+        self._commands.remove_secret(name)
+        self._records.drop_secret(name)
+        with self._lock:
+            self._secrets.discard(name)
+
+    def _secret(self, attempt_id: str) -> str:
+        return secret_name(self._records.installation, attempt_id)

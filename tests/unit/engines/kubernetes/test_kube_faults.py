@@ -1,0 +1,226 @@
+"""The engine against faults: an API server that is away, rights that are missing, and pods of others with its names."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from corral.control.ports import (
+    AttemptPhase,
+    AttemptStatus,
+    EngineUnavailable,
+    Instance,
+    LaunchOrder,
+    RegistryLogin,
+)
+from corral.core.model import EndReason
+from corral.engines.kubernetes.api import watch
+from corral.engines.kubernetes.api.client import ApiClient
+from corral.engines.kubernetes.attempts import tracking
+from corral.engines.kubernetes.attempts.pod_rules import PodRules
+from corral.engines.kubernetes.attempts.pods import FINALIZER, KEY_ANNOTATION, pod_name, secret_name
+from corral.engines.kubernetes.engine import KubernetesEngine
+from tests.unit.engines.kubernetes.api_server import Answer, ApiServer, Asked, api_server, refusal
+from tests.unit.engines.kubernetes.fake_cluster import NAMESPACE, PODS, FakeCluster
+from tests.unit.engines.kubernetes.objects import Json, ended, pod
+
+ORDER = LaunchOrder(
+    attempt_id="j-1.1",
+    job_id="j-1",
+    user="ada",
+    command=("true",),
+    instances=(Instance(rank=0, node="gpu1", gpu_ids=("gpu1-gpu0",), gpu_indexes=(0,)),),
+)
+RUNNING: Json = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
+DONE = ended("corral exit_code 0 1.0 2.0 2.0 ")
+
+
+class Started:
+    """An engine over a cluster in memory."""
+
+    def __init__(self, root: Path, server: ApiServer, cluster: FakeCluster) -> None:
+        self.root = root
+        self.server = server
+        self.cluster = cluster
+        self.engine = self.new_engine()
+
+    def new_engine(self) -> KubernetesEngine:
+        rules = PodRules(namespace=NAMESPACE, default_image="base:1")
+        api = ApiClient(self.server.access())
+        return KubernetesEngine(root=self.root, api=api, rules=rules, look_seconds=0.05)
+
+    @property
+    def name(self) -> str:
+        return pod_name(self.engine.describe()["installation"], "j-1.1", 0)
+
+    def status(self) -> AttemptStatus | None:
+        attempts = self.engine.attempt("j-1.1")
+        return None if attempts is None else attempts.status()
+
+    def phase(self) -> AttemptPhase | None:
+        status = self.status()
+        return None if status is None else status.phase
+
+    def launch(self, order: LaunchOrder = ORDER) -> None:
+        """As the outbox does: again and again until it is accepted."""
+
+        def accepted() -> bool:
+            try:
+                self.engine.launch(order)
+            except EngineUnavailable:
+                return False
+            return True
+
+        wait_for(accepted)
+
+    def run(self) -> None:
+        self.launch()
+        self.cluster.state(self.name, RUNNING)
+        wait_for(lambda: self.phase() is AttemptPhase.RUNNING)
+
+
+def wait_for(check: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 20
+    while not check():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Started]:
+    for name in ("FIRST_PAUSE_SECONDS", "LONGEST_PAUSE_SECONDS"):
+        monkeypatch.setattr(watch, name, 0.02)
+    cluster = FakeCluster()
+    with api_server(cluster.respond) as server:
+        one = Started(tmp_path, server, cluster)
+        one.engine.observe()
+        yield one
+        one.engine.close()
+
+
+def test_an_end_during_an_outage_is_noticed_when_nodes_are_seen_after_pods(started: Started) -> None:
+    """The pods of others and of its own are listed again while nodes cannot be: nothing is looked at until they can."""
+    started.run()
+    started.cluster.fault = lambda _: Answer(status=503)
+    wait_for(lambda: not started.engine.parts()[0].healthy)
+    started.cluster.state(started.name, DONE, "Succeeded")
+    listed = len(started.server.asked)
+    started.cluster.fault = lambda asked: Answer(status=503) if asked.path == "/api/v1/nodes" else None
+    wait_for(lambda: any(one.path == "/api/v1/pods" and "watch" in one.params for one in started.server.asked[listed:]))
+    started.cluster.fault = lambda _: None
+    wait_for(lambda: started.phase() is AttemptPhase.ENDED)
+    status = started.status()
+    assert status is not None
+    assert (status.reason, status.exit_code) == (EndReason.EXIT_CODE, 0)
+
+
+def test_a_pod_that_could_not_be_created_for_long_is_not_taken_for_gone(
+    started: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tracking, "UNSEEN_SECONDS", 0.0)
+    hidden = {"watch": True}
+
+    def blind(asked: Asked) -> Answer | None:
+        """A connection that is dead without a word: watches show nothing."""
+        return Answer() if hidden["watch"] and asked.params.get("watch") else None
+
+    started.cluster.fault = blind
+    started.launch()
+    asked = len(started.server.asked)
+    path = f"{PODS}/{started.name}"
+    wait_for(lambda: any((one.method, one.path) == ("GET", path) for one in started.server.asked[asked:]))
+    assert started.phase() is AttemptPhase.STARTING
+    hidden["watch"] = False
+    started.cluster.state(started.name, RUNNING)
+    wait_for(lambda: started.phase() is AttemptPhase.RUNNING)
+
+
+def test_a_name_that_a_stranger_has_taken_sends_the_job_back_and_leaves_the_strangers_pod(started: Started) -> None:
+    strange = pod(started.name, namespace=NAMESPACE, node=None)
+    strange["metadata"]["finalizers"] = ["example.org/mine"]
+    started.cluster.put(strange)
+    started.launch()
+    status = started.status()
+    assert status is not None
+    assert status.reason is EndReason.PREEMPTED
+    assert "not this attempt's" in status.message
+    started.engine.forget(["j-1.1"])
+    wait_for(lambda: any(one.path.endswith(started.name) for one in started.server.asked if one.method == "GET"))
+    assert not [one for one in started.server.asked if one.method in ("DELETE", "PATCH")]
+
+
+def test_a_pod_with_another_key_is_removed_before_its_attempt_is_launched_again(started: Started) -> None:
+    """It is from before an older copy of the engine's records was restored, or forged."""
+    started.launch()
+    earlier = started.cluster.pods[started.name]
+    started.engine.close()
+    for place in ("orders", "forgotten"):
+        (started.root / place / "j-1.1").unlink(missing_ok=True)
+    started.engine = started.new_engine()
+    started.launch()
+    there = started.cluster.pods[started.name]
+    assert there["metadata"]["uid"] != earlier["metadata"]["uid"]
+    assert there["metadata"]["annotations"][KEY_ANNOTATION] != earlier["metadata"]["annotations"][KEY_ANNOTATION]
+
+
+def test_a_pod_that_replaces_another_one_does_not_count(started: Started) -> None:
+    started.run()
+    forged = {**started.cluster.pods[started.name]}
+    with started.cluster._changed:
+        del started.cluster.pods[started.name]
+    forged["metadata"] = {key: value for key, value in forged["metadata"].items() if key != "uid"}
+    started.cluster.put(forged)
+    started.cluster.state(started.name, DONE, "Succeeded")
+    wait_for(lambda: started.phase() is AttemptPhase.ENDED)
+    status = started.status()
+    assert status is not None
+    assert (status.reason, status.exit_code) == (EndReason.LOST, None)
+
+
+@pytest.mark.parametrize(
+    ("message", "is_final"),
+    [
+        (
+            'pods is forbidden: User "corral" cannot create resource "pods" in API group "" in the namespace "jobs"',
+            False,
+        ),
+        ('pods "x" is forbidden: exceeded quota: gpus', False),
+        ('pods "x" is forbidden: violates PodSecurity "restricted:latest"', True),
+    ],
+)
+def test_a_right_that_is_missing_is_not_the_fault_of_a_job(started: Started, message: str, is_final: bool) -> None:
+    started.cluster.fault = lambda asked: refusal(403, message) if asked.method == "POST" else None
+    with pytest.raises(Exception, match="forbidden") as refused:
+        started.engine.launch(ORDER)
+    assert isinstance(refused.value, EngineUnavailable) is not is_final
+    assert (started.phase() is AttemptPhase.ENDED) is is_final
+
+
+def test_a_pod_that_cannot_be_removed_holds_up_no_other_and_finalizers_of_others_stay(started: Started) -> None:
+    installation = started.engine.describe()["installation"]
+    for name in ("a-stuck", "b-left"):
+        left = pod(name, namespace=NAMESPACE, labels={"corral/installation": installation})
+        left["metadata"]["finalizers"] = [FINALIZER, "example.org/other"]
+        started.cluster.fault = lambda asked: refusal(400, "a webhook says no") if "a-stuck" in asked.path else None
+        started.cluster.put(left)
+    wait_for(lambda: started.cluster.pods["b-left"]["metadata"]["finalizers"] == ["example.org/other"])
+    assert FINALIZER in started.cluster.pods["a-stuck"]["metadata"]["finalizers"]
+
+
+def test_a_secret_of_an_attempt_that_a_crash_has_left_is_removed(started: Started) -> None:
+    login = RegistryLogin(registry="example.org", username="ada", secret="s")
+    started.launch(LaunchOrder(**{**{f: getattr(ORDER, f) for f in ORDER.__slots__}, "login": login}))
+    name = secret_name(started.engine.describe()["installation"], "j-1.1")
+    assert started.cluster.secrets == {name}
+    started.engine.stop("j-1.1", 1.0)
+    started.cluster.fault = lambda asked: Answer(status=500) if asked.path.endswith(name) else None
+    started.cluster.state(started.name, DONE, "Succeeded")
+    wait_for(lambda: started.phase() is AttemptPhase.ENDED)
+    started.engine.forget(["j-1.1"])
+    started.engine.close()
+    started.cluster.fault = lambda _: None
+    started.engine = started.new_engine()
+    wait_for(lambda: not started.cluster.secrets)
