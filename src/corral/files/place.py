@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import secrets
 from types import TracebackType
 from typing import BinaryIO, cast
 
@@ -144,4 +143,4 @@ class Place:
 
 def _random_name() -> str:
     """No job can predict it, so no job can have put a file there."""
-    return f".corral-{secrets.token_hex(12)}"
+    return f".corral-{os.urandom(12).hex()}"

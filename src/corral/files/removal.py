@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import stat
 
 from corral.files.descriptors import open_below, open_trusted
@@ -73,7 +72,7 @@ def _empty(root: int, directory: int, depth: int) -> bool:
             if not is_directory:
                 os.unlink(name, dir_fd=directory)
             elif depth >= _MAX_DEPTH:
-                os.rename(name, f".corral-{secrets.token_hex(12)}", src_dir_fd=directory, dst_dir_fd=root)
+                os.rename(name, f".corral-{os.urandom(12).hex()}", src_dir_fd=directory, dst_dir_fd=root)
                 moved = True
             else:
                 inner = _opened(directory, name)

@@ -7,7 +7,6 @@ crash the next server finds the rest there.
 from __future__ import annotations
 
 import os
-import secrets
 import threading
 
 from corral.files.removal import remove_tree
@@ -41,7 +40,7 @@ class Trash:
         threading.Thread(target=self._empty, name="trash", daemon=True).start()
 
     def _take(self, path: str | os.PathLike[str]) -> None:
-        target = os.path.join(self._path, secrets.token_hex(12))
+        target = os.path.join(self._path, os.urandom(12).hex())
         try:
             os.rename(path, target)
         except FileNotFoundError:

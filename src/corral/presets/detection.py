@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from corral.presets.arrays import Rows
+from corral.presets.evaluation import ENOUGH, overlap
 from corral.presets.images import DATASETS, Box, boxed
 from corral.presets.training import Samples, network_of, parser, schedule_of, train, write_results
 
 SIZE = 16
-#: From this overlap on a box counts as found.
-ENOUGH = 0.5
 
 
 def main() -> None:
@@ -54,15 +53,6 @@ def coverage(outputs: Rows, boxes: Sequence[Box]) -> dict[str, float]:
         "iou": sum(shares) / len(shares),
         "found": sum(share >= ENOUGH for share in shares) / len(shares),
     }
-
-
-def overlap(one: Box, other: Box) -> float:
-    """Intersection over union of two boxes."""
-    width = min(one.right, other.right) - max(one.left, other.left)
-    height = min(one.bottom, other.bottom) - max(one.top, other.top)
-    common = max(0.0, width) * max(0.0, height)
-    together = sum((box.right - box.left) * (box.bottom - box.top) for box in (one, other)) - common
-    return common / together if together > 0 else 0.0
 
 
 def _box(row: Sequence[float]) -> Box:

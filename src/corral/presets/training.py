@@ -19,6 +19,7 @@ from typing import Any, Callable, NoReturn
 from corral import checkpoint
 from corral.presets.arrays import BACKENDS, PRECISIONS, Rows, best_arrays
 from corral.presets.network import Network
+from corral.presets.report import write_text
 
 #: The loss of a batch, and its gradient with respect to each output.
 Loss = Callable[[Rows, Sequence[Any]], "tuple[float, list[list[float]]]"]
@@ -51,14 +52,14 @@ def train(
     batches = -(-len(learned.inputs) // schedule.batch_size)
     done = checkpoint.steps_done()
     if done:
-        _say(f"resumed after {done} of {schedule.epochs * batches} steps")
+        say(f"resumed after {done} of {schedule.epochs * batches} steps")
 
     def capture() -> dict[str, Any]:
         return {"network": network.state(), "loss": running, "history": history}
 
     for step in checkpoint.steps(schedule.epochs * batches, capture):
         epoch, batch = divmod(step, batches)
-        chosen = _order(schedule, epoch, len(learned.inputs))[batch::batches]
+        chosen = order_of(schedule.seed, epoch, len(learned.inputs))[batch::batches]
         targets = [learned.targets[place] for place in chosen]
         found = 0.0
 
@@ -73,7 +74,7 @@ def train(
             measured = scores(network.outputs(held_out.inputs), held_out.targets)
             history.append({"epoch": epoch + 1, "loss": running, **measured})
             measurements = "  ".join(f"{name} {value:.4f}" for name, value in {"loss": running, **measured}.items())
-            _say(f"epoch {epoch + 1}/{schedule.epochs}  {measurements}")
+            say(f"epoch {epoch + 1}/{schedule.epochs}  {measurements}")
     return history
 
 
@@ -105,7 +106,7 @@ def network_of(options: argparse.Namespace, sizes: Sequence[int]) -> Network:
     """A new network, or the one to be fine-tuned."""
     arrays = best_arrays(options.backend, options.precision)
     network = Network(arrays, sizes, options.seed)
-    _say(f"computing with {arrays.name}, {options.precision}; layers of {list(sizes)} units")
+    say(f"computing with {arrays.name}, {options.precision}; layers of {list(sizes)} units")
     if options.mode == "fine-tune":
         _load_base(network, options.base)
     return network
@@ -116,9 +117,9 @@ def write_results(options: argparse.Namespace, network: Network, history: list[d
     folder = Path(os.environ.get("CORRAL_OUTPUT_DIR") or ".")
     folder.mkdir(parents=True, exist_ok=True)
     settings = {"mode": options.mode, "precision": options.precision, "seed": options.seed, **about}
-    _write(folder / "model.json", {**about, **network.state()})
-    _write(folder / "metrics.json", {**settings, **history[-1], "history": history})
-    _say(f"wrote model.json and metrics.json to {folder}")
+    write_text(folder / "model.json", json.dumps({**about, **network.state()}))
+    write_text(folder / "metrics.json", json.dumps({**settings, **history[-1], "history": history}))
+    say(f"wrote model.json and metrics.json to {folder}")
 
 
 def _load_base(network: Network, base: str) -> None:
@@ -133,19 +134,14 @@ def _load_base(network: Network, base: str) -> None:
         give_up(f"the base {base} cannot be read: {error.strerror}")
     except (ValueError, KeyError, TypeError) as error:
         give_up(f"the base {base} cannot be used: {error}")
-    _say(f"begins with {base}")
+    say(f"begins with {base}")
 
 
-def _order(schedule: Schedule, epoch: int, count: int) -> list[int]:
+def order_of(seed: int, epoch: int, count: int) -> list[int]:
+    """The places of the samples of an epoch, shuffled."""
     places = list(range(count))
-    random.Random(f"{schedule.seed}/{epoch}").shuffle(places)
+    random.Random(f"{seed}/{epoch}").shuffle(places)
     return places
-
-
-def _write(path: Path, value: Any) -> None:
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_text(json.dumps(value), encoding="utf-8")
-    os.replace(draft, path)
 
 
 def give_up(text: str) -> NoReturn:
@@ -153,6 +149,6 @@ def give_up(text: str) -> NoReturn:
     sys.exit(2)
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
     import typst
 
 TEMPLATE = Path(__file__).with_name("report.typ")
+
+
+def is_installed() -> bool:
+    """The extra `reports` brings typst."""
+    return find_spec("typst") is not None
 
 
 def render(document: Document, *, made_at: float) -> bytes:

@@ -6,10 +6,12 @@ It keeps no history and has no clock: the caller gives the time.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from corral.control.fleet.live_fleet import HeldGpus
 from corral.control.ports import GpuReading, HostReading, Round
+from corral.telemetry.reading_sums import GpuColumns, GpuSums, HostSums, gpu_sums, host_sums
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,6 +28,46 @@ class LatestHost:
     stale: bool
 
 
+class ReadingsAt(Mapping[str, LatestReading]):
+    """The latest reading of every GPU, looked up when it is needed; a later reading replaces an earlier one."""
+
+    def __init__(self, readings: Mapping[str, GpuReading], now: float, stale_after_seconds: float) -> None:
+        self._readings = readings
+        self._now = now
+        self._stale_after_seconds = stale_after_seconds
+
+    def __getitem__(self, gpu_id: str) -> LatestReading:
+        reading = self._readings[gpu_id]
+        # In both directions: a reading from before the clock was set back is not valid either.
+        return LatestReading(reading=reading, stale=abs(self._now - reading.at) > self._stale_after_seconds)
+
+    def __iter__(self) -> Iterator[str]:
+        # The list is made at once, which no other thread interrupts.
+        return iter(list(self._readings))
+
+    def __len__(self) -> int:
+        return len(self._readings)
+
+
+class HostsAt(Mapping[str, LatestHost]):
+    """The latest reading of every node, likewise."""
+
+    def __init__(self, readings: Mapping[str, HostReading], now: float, stale_after_seconds: float) -> None:
+        self._readings = readings
+        self._now = now
+        self._stale_after_seconds = stale_after_seconds
+
+    def __getitem__(self, node: str) -> LatestHost:
+        reading = self._readings[node]
+        return LatestHost(reading=reading, stale=abs(self._now - reading.at) > self._stale_after_seconds)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._readings))
+
+    def __len__(self) -> int:
+        return len(self._readings)
+
+
 class LatestReadings:
     """Receives the readings of the sampling. Safe for use by several threads."""
 
@@ -34,6 +76,7 @@ class LatestReadings:
         self._lock = threading.Lock()
         self._readings: dict[str, GpuReading] = {}
         self._hosts: dict[str, HostReading] = {}
+        self._columns = GpuColumns()
 
     def take(self, taken: Round) -> None:
         self.update(taken.gpus, taken.hosts)
@@ -41,10 +84,12 @@ class LatestReadings:
     def update(self, readings: Iterable[GpuReading], hosts: Iterable[HostReading] = ()) -> None:
         """Keep the newest reading of each; a slow collector never overwrites a newer reading."""
         with self._lock:
+            newer: dict[str, GpuReading] = {}
             for reading in readings:
                 known = self._readings.get(reading.gpu_id)
                 if known is None or self._is_newer(reading.at, known.at):
-                    self._readings[reading.gpu_id] = reading
+                    self._readings[reading.gpu_id] = newer[reading.gpu_id] = reading
+            self._columns.put(newer.values())
             for host in hosts:
                 seen = self._hosts.get(host.node)
                 if seen is None or self._is_newer(host.at, seen.at):
@@ -59,25 +104,38 @@ class LatestReadings:
             reading = self._readings.get(gpu_id)
         return None if reading is None else LatestReading(reading=reading, stale=self._is_stale(reading.at, now))
 
-    def all(self, now: float) -> dict[str, LatestReading]:
+    def all(self, now: float) -> Mapping[str, LatestReading]:
+        """Nothing is copied: a GPU that is not looked up costs nothing."""
+        return ReadingsAt(self._readings, now, self._stale_after_seconds)
+
+    def fresh(self, now: float) -> dict[str, GpuReading]:
+        """Copied, for a pass over all GPUs."""
         with self._lock:
-            readings = list(self._readings.values())
-        return {
-            reading.gpu_id: LatestReading(reading=reading, stale=self._is_stale(reading.at, now))
-            for reading in readings
-        }
+            oldest, newest = now - self._stale_after_seconds, now + self._stale_after_seconds
+            return {gpu: reading for gpu, reading in self._readings.items() if oldest <= reading.at <= newest}
+
+    def sums(self, held: HeldGpus, now: float, *, idle_below: float, cluster: str | None = None) -> GpuSums:
+        """Over the GPUs of one cluster, or of all."""
+        with self._lock:
+            numbers = self._columns.numbers(held)
+        return gpu_sums(numbers, held, now, self._stale_after_seconds, idle_below=idle_below, cluster=cluster)
+
+    def host_sums(self, now: float, nodes: Collection[str] | None = None) -> HostSums:
+        """Over the fresh readings of these nodes, or of all."""
+        with self._lock:
+            hosts = list(self._hosts.values())
+        return host_sums(
+            host for host in hosts if not self._is_stale(host.at, now) and (nodes is None or host.node in nodes)
+        )
 
     def host(self, node: str, now: float) -> LatestHost | None:
         with self._lock:
             reading = self._hosts.get(node)
         return None if reading is None else LatestHost(reading=reading, stale=self._is_stale(reading.at, now))
 
-    def hosts(self, now: float) -> dict[str, LatestHost]:
-        with self._lock:
-            readings = list(self._hosts.values())
-        return {
-            reading.node: LatestHost(reading=reading, stale=self._is_stale(reading.at, now)) for reading in readings
-        }
+    def hosts(self, now: float) -> Mapping[str, LatestHost]:
+        """Nothing is copied."""
+        return HostsAt(self._hosts, now, self._stale_after_seconds)
 
     def retain(self, gpu_ids: Iterable[str], nodes: Iterable[str] | None = None) -> None:
         """Forget the GPUs, and if given the nodes, that are gone."""
@@ -86,6 +144,7 @@ class LatestReadings:
         with self._lock:
             for gpu_id in self._readings.keys() - kept:
                 del self._readings[gpu_id]
+            self._columns.retain(kept)
             if kept_nodes is not None:
                 for node in self._hosts.keys() - kept_nodes:
                     del self._hosts[node]

@@ -35,10 +35,17 @@ class ScrapeFailed(Exception):
 
 class ScrapingCollector:
     """`target` is an address such as gpu-7:9400 or a URL, after `NODE=` if the exporter does not report its node, or
-    reports another name. Without `known` every GPU is accepted under its own UUID. Use from one thread; `problem` may
-    be read by any thread."""
+    reports another name. Without `known` every GPU is accepted, under the name that `identify` gives it: its own UUID
+    unless said otherwise. Use from one thread; `problem` may be read by any thread."""
 
-    def __init__(self, target: str, known: Known | None = None, *, timeout_seconds: float = 5.0) -> None:
+    def __init__(
+        self,
+        target: str,
+        known: Known | None = None,
+        *,
+        identify: Callable[[GpuLabels], str | None] = lambda labels: labels.uuid or None,
+        timeout_seconds: float = 5.0,
+    ) -> None:
         self._node, address = split_target(target)
         self.url = metrics_url(address)
         place = urlsplit(self.url)
@@ -50,6 +57,7 @@ class ScrapingCollector:
         self.problem = "not read yet"
         self._host = place.hostname or ""
         self._known = known
+        self._identify = identify
         self._timeout = timeout_seconds
         self._client: httpx.Client | None = None
         self._xids = XidMemory()
@@ -60,7 +68,7 @@ class ScrapingCollector:
             if not samples:
                 raise ScrapeFailed("it answers, but with no metric of a GPU or a host")
             known = None if self._known is None else self._known()
-            found = _Fleet(known, self._host, self._node)
+            found = _Fleet(known, self._host, self._node, self._identify)
             collected = Collected(
                 gpus=gpu_readings(samples, at, found.gpu, self._xids), hosts=host_readings(samples, at, found.node)
             )
@@ -123,8 +131,15 @@ class ScrapingCollector:
 class _Fleet:
     """Finds the GPU of the fleet that a sample belongs to."""
 
-    def __init__(self, known: Mapping[tuple[str, int], str] | None, target_host: str, node: str) -> None:
+    def __init__(
+        self,
+        known: Mapping[tuple[str, int], str] | None,
+        target_host: str,
+        node: str,
+        identify: Callable[[GpuLabels], str | None],
+    ) -> None:
         self._known = known
+        self._identify = identify
         self._ids = frozenset(known.values()) if known is not None else frozenset()
         self._nodes = frozenset(node for node, _ in known) if known is not None else frozenset()
         self._target_host = target_host
@@ -135,7 +150,7 @@ class _Fleet:
 
     def gpu(self, labels: GpuLabels) -> str | None:
         if self._known is None:
-            return labels.uuid or None
+            return self._identify(labels)
         if labels.uuid in self._ids:
             return labels.uuid
         if labels.index is None:

@@ -1,0 +1,228 @@
+"""Networks for the trainings with PyTorch: small ones of our own, and those of torchvision and timm where they are
+installed. And their weights: loaded by name and shape, never as programs."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+WEIGHTS, ABOUT = "weights.pt", "model.json"
+#: Sides of the images that the networks see.
+SMALL, LARGE = 32, 224
+#: Words are counted in so many buckets.
+BUCKETS = 4096
+#: The detector looks at so many cells in each direction.
+CELLS = 8
+
+
+class BadModel(Exception):
+    """The network or its weights cannot be used; the message says why."""
+
+
+class SmallCnn(nn.Module):  # type: ignore[misc]
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Conv2d(3, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+            nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.AdaptiveAvgPool2d(4), nn.Flatten(),
+        )  # fmt: skip
+        self.head = nn.Linear(32 * 16, classes)
+
+    def forward(self, images: Any) -> Any:
+        return self.head(self.body(images))
+
+
+class BagOfWords(nn.Module):  # type: ignore[misc]
+    """Texts as rows of word counts."""
+
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(BUCKETS, 64), nn.ReLU())
+        self.head = nn.Linear(64, classes)
+
+    def forward(self, counts: Any) -> Any:
+        return self.head(self.body(counts))
+
+
+class Perceptron(nn.Module):  # type: ignore[misc]
+    def __init__(self, inputs: int, classes: int) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(inputs, 64), nn.ReLU())
+        self.head = nn.Linear(64, classes)
+
+    def forward(self, rows: Any) -> Any:
+        return self.head(self.body(rows))
+
+
+class SmallDetector(nn.Module):  # type: ignore[misc]
+    """For each cell: whether an object has its centre there, its box, and its class."""
+
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Conv2d(3, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+            nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+            nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(), nn.AdaptiveAvgPool2d(CELLS),
+            nn.Conv2d(64, 64, 3, padding=1), nn.ReLU(),
+        )  # fmt: skip
+        self.head = nn.Conv2d(64, 5 + classes, 1)
+
+    def forward(self, images: Any) -> Any:
+        return self.head(self.body(images))
+
+
+#: The network that is used if none is named, by the kind of samples.
+USUAL = {"image": "small-cnn", "text": "bag-of-words", "numbers": "mlp", "boxes": "small-detector"}
+
+
+def build(architecture: str, kind: str, classes: int, inputs: int) -> nn.Module:
+    """`inputs` is the length of rows of numbers. Raises BadModel."""
+    library, _, name = architecture.rpartition(":")
+    if library and kind != "image":
+        raise BadModel(f"{architecture} classifies images, and these samples are {kind}")
+    if library == "torchvision":
+        return _from_torchvision(name, classes)
+    if library == "timm":
+        return _from_timm(name, classes)
+    if architecture != USUAL[kind]:
+        raise BadModel(f"there is no network {architecture!r} for {kind}: {USUAL[kind]}, torchvision:… or timm:…")
+    if kind == "numbers":
+        return Perceptron(inputs, classes)
+    return {"image": SmallCnn, "text": BagOfWords, "boxes": SmallDetector}[kind](classes)
+
+
+def image_side(architecture: str) -> int:
+    return LARGE if ":" in architecture else SMALL
+
+
+def _from_torchvision(name: str, classes: int) -> nn.Module:
+    try:
+        models = import_module("torchvision.models")
+    except ImportError:
+        raise BadModel("torchvision is not installed in this environment") from None
+    make = getattr(models, name, None)
+    if not name.isidentifier() or name.startswith("_") or not callable(make) or not name.islower():
+        raise BadModel(f"torchvision has no network {name!r}")
+    made: nn.Module = make(weights=None, num_classes=classes)
+    return made
+
+
+def _from_timm(name: str, classes: int) -> nn.Module:
+    try:
+        timm = import_module("timm")
+    except ImportError:
+        raise BadModel("timm is not installed in this environment") from None
+    try:
+        made: nn.Module = timm.create_model(name, pretrained=False, num_classes=classes)
+    except RuntimeError as error:
+        raise BadModel(f"timm: {error}") from None
+    return made
+
+
+def head_of(network: nn.Module) -> nn.Module:
+    """The last layer, which has an output for each class."""
+    layers = [layer for layer in network.modules() if isinstance(layer, (nn.Linear, nn.Conv2d))]
+    head = getattr(network, "head", None)
+    return head if isinstance(head, nn.Module) else layers[-1]
+
+
+def freeze_body(network: nn.Module) -> None:
+    """Only the last layer learns."""
+    for parameter in network.parameters():
+        parameter.requires_grad = False
+    for parameter in head_of(network).parameters():
+        parameter.requires_grad = True
+
+
+# ------------------------------------------------------------------------------------------------ weights
+
+
+def described(place: Path) -> dict[str, Any]:
+    """What is written beside the weights: their architecture and classes; empty if nothing is."""
+    about = (place if place.is_dir() else place.parent) / ABOUT
+    try:
+        stored = json.loads(about.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return stored if isinstance(stored, dict) else {}
+
+
+def load_weights(network: nn.Module, place: Path) -> tuple[int, int]:
+    """Load the tensors whose names and shapes are those of the network; how many, and of how many. The rest, such as
+    the last layer for other classes, begins anew. Raises BadModel."""
+    path = place / WEIGHTS if place.is_dir() else place
+    try:
+        # Only tensors: a file of weights must not run programs.
+        stored = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # noqa: BLE001 - of the file system, of pickle, of zip files and of torch itself
+        raise BadModel(f"the weights {path} cannot be read: {error}") from None
+    found = stored.get("state_dict", stored) if isinstance(stored, dict) else None
+    own = network.state_dict()
+    if not isinstance(found, dict):
+        raise BadModel(f"the weights {path} are not a state dict")
+    fitting = {
+        name: tensor
+        for name, tensor in found.items()
+        if name in own and getattr(tensor, "shape", None) == own[name].shape
+    }
+    if not fitting:
+        raise BadModel(f"no tensor of {path} has the name and shape of one of the network")
+    network.load_state_dict({**own, **fitting})
+    return len(fitting), len(own)
+
+
+def save_weights(folder: Path, state: dict[str, Any], about: dict[str, Any]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    draft = folder / f".{WEIGHTS}"
+    torch.save(state, draft)
+    draft.replace(folder / WEIGHTS)
+    (folder / ABOUT).write_text(json.dumps(about, indent=1), encoding="utf-8")
+
+
+# ------------------------------------------------------------------------------------------------ inputs
+
+
+def word_counts(text: str) -> Any:
+    row = torch.zeros(BUCKETS)
+    for word in text.lower().split():
+        row[zlib.crc32(word.encode()) % BUCKETS] += 1.0
+    return row / max(1.0, float(row.sum()))
+
+
+def numbers(row: Sequence[float]) -> Any:
+    return torch.tensor(row, dtype=torch.float32)
+
+
+def picture(path: Path, side: int) -> Any:
+    """The image as a tensor of three colours. By Pillow; without it PGM and PPM files only."""
+    try:
+        pillow = import_module("PIL.Image")
+    except ImportError:
+        return _portable_pixmap(path, side)
+    try:
+        with pillow.open(path) as image:
+            small = image.convert("RGB").resize((side, side))
+    except OSError as error:
+        raise BadModel(f"the image {path} cannot be read: {error}") from None
+    flat = torch.frombuffer(bytearray(small.tobytes()), dtype=torch.uint8)
+    return flat.reshape(side, side, 3).permute(2, 0, 1).float() / 255 - 0.5
+
+
+def _portable_pixmap(path: Path, side: int) -> Any:
+    try:
+        kind, width, height, most, content = path.read_bytes().split(maxsplit=4)
+        colours = {b"P5": 1, b"P6": 3}[kind]
+        # Exactly one white space separates the header from the pixels, which may look like white space.
+        pixels = path.read_bytes()[-int(width) * int(height) * colours :] or content
+        flat = torch.frombuffer(bytearray(pixels), dtype=torch.uint8)
+        image = flat.reshape(int(height), int(width), colours).permute(2, 0, 1).float() / int(most) - 0.5
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        raise BadModel(f"the image {path} needs Pillow, or cannot be read: {error}") from None
+    return nn.functional.interpolate(image.expand(3, -1, -1)[None], size=(side, side), mode="bilinear")[0]
