@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from corral.control.alerts import alerts, channels, facts
 from corral.control.live.controller import Controller
@@ -16,7 +17,7 @@ from corral.control.live.worker import Worker
 from corral.control.ports import Clock, NoticeRefused, Notifier, Round, Store
 from corral.control.records import ChannelRecord
 from corral.core.alerts.evaluation import evaluate
-from corral.core.alerts.facts import Facts, FailureFact, VolumeFact
+from corral.core.alerts.facts import Facts, FailureFact, ServerFact, VolumeFact
 from corral.core.alerts.recent import Recent
 from corral.server.alerts.notice_delivery import POLL_SECONDS, NoticeDelivery
 from corral.server.auth.secret_box import SecretBox, SecretUnreadable
@@ -43,7 +44,9 @@ class AlertWorker:
         interval_seconds: float = 5.0,
         config_channels: Sequence[str] = (),
         poll_seconds: float = POLL_SECONDS,
+        servers: Callable[[], Sequence[ServerFact]] = tuple,
     ) -> None:
+        """`servers` is the leader of several servers, if there are several."""
         self._controller = controller
         self._store = store
         self._readings = readings
@@ -51,8 +54,10 @@ class AlertWorker:
         self._box = box
         self._clock = clock
         self._config_channels = tuple(config_channels)
+        self._servers = servers
         self._recent = Recent(since=clock.now())
         self._recent_lock = threading.Lock()
+        self._facts_kept: dict[str, facts.NodeFacts] = {}
         self._delivering = NoticeDelivery(
             controller=controller, store=store, notifier=notifier, box=box, clock=clock, poll_seconds=poll_seconds
         )
@@ -108,10 +113,11 @@ class AlertWorker:
 
     def _facts(self, failures: Sequence[FailureFact], volumes: Sequence[VolumeFact], now: float) -> Facts:
         seen = self._controller.inspect(facts.look, now).result(_ANSWER_SECONDS)
-        readings = {gpu: latest.reading for gpu, latest in self._readings.all(now).items() if not latest.stale}
+        readings = self._readings.fresh(now)
         with self._recent_lock:
-            self._recent.retain({gpu.id for node in seen.nodes for gpu in node.gpus})
-            return facts.facts_of(seen, readings, self._recent, failures, volumes, now)
+            self._recent.retain(seen.places)
+            found = facts.facts_of(seen, readings, self._recent, failures, volumes, now, self._facts_kept)
+        return replace(found, servers=self._servers())
 
     def _round(self) -> None:
         self.evaluate()

@@ -75,6 +75,10 @@ class Identities:
         self._forgot_all = 0
         self._forgot: dict[str, int] = {}
 
+    def record_use(self, touch: Callable[[str, float], None]) -> None:
+        """From now on the use of credentials is recorded so: this server leads."""
+        self._touch = touch
+
     async def of_secret(self, secret: str, kind: CredentialKind) -> Identity | None:
         """The identity behind a token or session id, or None if it is unknown, expired or its user disabled."""
         return await self.of_hash(secret_hash(secret), kind)

@@ -58,7 +58,14 @@ async def user_with_password(context: ServerContext, name: str, password: str, a
     if not await context.passwords.matches(known, password) or user is None:
         log.warning("failed sign-in from %s", address)
         note_failed_sign_in(context, user.name if user is not None else None, address)
-        raise Problem(401, "Not signed in", "The user name or the password is wrong.", slug="wrong-password")
+        left = context.throttle.left(name, address)
+        raise Problem(
+            401,
+            "Not signed in",
+            "The user name or the password is wrong.",
+            slug="wrong-password",
+            headers=rate_headers(context, left, 0),
+        )
     context.throttle.succeeded(name, address)
     return user
 
@@ -77,9 +84,18 @@ async def check_pace(context: ServerContext, name: str, address: str) -> None:
             429,
             "Too many attempts",
             f"Too many failed sign-ins: wait {seconds} seconds.",
-            headers={"Retry-After": str(seconds)},
+            headers={"Retry-After": str(seconds), **rate_headers(context, 0, seconds)},
             numbers={"retry_after_seconds": seconds},
         )
+
+
+def rate_headers(context: ServerContext, left: int, seconds: int) -> dict[str, str]:
+    """Attempts that remain and the wait, in the form of the IETF's draft of RateLimit fields."""
+    throttle = context.throttle
+    return {
+        "RateLimit-Policy": f'"sign-in";q={throttle.attempts};w={math.ceil(throttle.longest_seconds)}',
+        "RateLimit": f'"sign-in";r={left};t={seconds}',
+    }
 
 
 def note_failed_sign_in(context: ServerContext, user: str | None, address: str, **detail: str) -> None:

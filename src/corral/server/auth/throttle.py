@@ -36,8 +36,8 @@ class LoginThrottle:
     """`attempts` failures are free; then a pause follows each one: 1 s, 2 s, 4 s, up to `longest_seconds`."""
 
     def __init__(self, *, attempts: int, longest_seconds: float, monotonic: Callable[[], float]) -> None:
-        self._attempts = attempts
-        self._longest = longest_seconds
+        self.attempts = attempts
+        self.longest_seconds = longest_seconds
         self._monotonic = monotonic
         self._failed: dict[Key, _Failures] = {}
         #: users and the addresses where they have signed in before
@@ -59,6 +59,15 @@ class LoginThrottle:
             failures.count += 1
             failures.last = now
         return 0.0
+
+    def left(self, user: str, address: str) -> int:
+        """Attempts from this address that need no pause."""
+        counted = [
+            free - failures.count
+            for key, free in self._limits(user, network_of(address)).items()
+            if (failures := self._failed.get(key)) is not None
+        ]
+        return max(0, min(counted, default=self.attempts))
 
     def succeeded(self, user: str, address: str) -> None:
         """The attempt succeeded: reset the failures of this pair, and subtract this attempt from the shared counts."""
@@ -88,26 +97,26 @@ class LoginThrottle:
 
     def _limits(self, user: str, place: str) -> dict[Key, int]:
         """The counts of an attempt, and the failures without pause of each."""
-        limits = {(user, place): self._attempts}
+        limits = {(user, place): self.attempts}
         if (user, place) not in self._known:
             # No user name and no address begins like this.
-            limits["@address", place] = self._attempts * ADDRESS_FACTOR
-            limits["@user", user] = self._attempts * USER_FACTOR
+            limits["@address", place] = self.attempts * ADDRESS_FACTOR
+            limits["@user", user] = self.attempts * USER_FACTOR
         return limits
 
     def _wait(self, key: Key, free: int, now: float) -> float:
         failures = self._failed.get(key)
         if failures is None or failures.count < free:
             return 0.0
-        if now - failures.last >= self._longest * _FORGOTTEN_AFTER:
+        if now - failures.last >= self.longest_seconds * _FORGOTTEN_AFTER:
             del self._failed[key]
             return 0.0
         # The exponent is bounded: 2.0 ** 1024 would be an error.
-        pause = min(FIRST_PAUSE_SECONDS * 2.0 ** min(failures.count - free, 32), self._longest)
+        pause = min(FIRST_PAUSE_SECONDS * 2.0 ** min(failures.count - free, 32), self.longest_seconds)
         return max(failures.last + pause - now, 0.0)
 
     def _drop_old(self, now: float) -> None:
-        kept = {key: item for key, item in self._failed.items() if now - item.last < self._longest}
+        kept = {key: item for key, item in self._failed.items() if now - item.last < self.longest_seconds}
         # If there are too many addresses, only the newest half is kept, so that memory is bounded.
         newest = sorted(kept.items(), key=lambda item: item[1].last)[-_MAX_KEYS // 2 :]
         users = {key: item for key, item in kept.items() if key[0] == "@user"}

@@ -93,6 +93,11 @@ class EventFeed:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._note, key, name, dict(data), for_everyone)
 
+    def call_soon(self, action: Callable[[], None]) -> None:
+        """Run an action on the event loop, after the events that were published before. From any thread."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(action)
+
     def begin_at(self, newest: int) -> None:
         """All events up to this one are in the store: a follower from there on need not read it."""
         if self._complete_after is None:
@@ -168,6 +173,10 @@ class EventFeed:
         if self._complete_after is None:
             self._complete_after = events[0].id - 1
         newest = self._recent[-1].id if self._recent else self._complete_after
+        if events[0].id > newest + 1:
+            # Another server wrote the events between, or wrote while this one became the leader: they are in the store.
+            self._recent.clear()
+            self._complete_after = events[0].id - 1
         self._recent.extend(event for event in events if event.id > newest)
         while len(self._recent) > self._kept:
             self._complete_after = self._recent.popleft().id

@@ -1,66 +1,59 @@
 """The map of all GPUs, which every open console page fetches every few seconds.
 
-Held GPUs are read on the controller's thread, in one pass and as plain values; readings are added afterwards. The
-answer is written without validation: checking a thousand rows against the schema costs more than building them.
+A large fleet is fetched in pages, so that no answer is large. The answer is written without validation: checking a
+thousand rows against the schema costs more than building them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic_core import to_json
 
+from corral.control.fleet.node_views import GpuView, NodeView
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import Caller
 from corral.control.people.permissions import may_see_job
-from corral.core.fleet.free_gpus import free_gpus
-from corral.core.model import WHOLE, Job, Node
+from corral.core.model import WHOLE, Job
+from corral.server.http.paging import write_cursor
 from corral.server.schemas.base import rfc3339
 from corral.server.schemas.fleet.nodes import Measured
 
+#: GPUs on a page, which is then smaller than half a megabyte, and made in less than 50 ms.
+MAX_GPUS = 5_000
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Fleet:
-    """The nodes in their order, and of every held GPU the held share and the job with the largest share;
-    and the free GPUs."""
+class MapPage:
+    """Nodes in their order, and whether there are more behind them."""
 
-    nodes: tuple[Node, ...]
-    held: Mapping[str, tuple[int, Job]]
-    free: Set[str]
+    nodes: tuple[NodeView, ...]
+    is_last: bool
 
 
-def fleet_now(state: State, now: float) -> Fleet:
-    held: dict[str, tuple[int, Job]] = {}
-    largest: dict[str, int] = {}
-    for attempt in state.attempts.values():
-        job = state.snapshot.jobs[attempt.job_id]
-        for grant in attempt.allocation.grants:
-            for gpu in grant.gpus:
-                known = held.get(gpu)
-                if known is None:
-                    held[gpu], largest[gpu] = (grant.gpu_milli, job), grant.gpu_milli
-                    continue
-                holder = known[1]
-                if grant.gpu_milli > largest[gpu]:
-                    holder, largest[gpu] = job, grant.gpu_milli
-                held[gpu] = (known[0] + grant.gpu_milli, holder)
-    return Fleet(
-        nodes=tuple(slot.node for slot in state.snapshot.fleet.slots),
-        held=held,
-        free=free_gpus(state.snapshot, now).free,
-    )
+def map_page(state: State, now: float, after: str | None = None, limit: int = MAX_GPUS) -> MapPage:
+    """The nodes behind one, or the first ones: as many as have so many GPUs, but at least one."""
+    found: list[NodeView] = []
+    gpus = 0
+    for view in state.fleet(now).behind(after):
+        if found and gpus + len(view.gpus) > limit:
+            return MapPage(nodes=tuple(found), is_last=False)
+        gpus += len(view.gpus)
+        found.append(view)
+    return MapPage(nodes=tuple(found), is_last=True)
 
 
-def map_of(fleet: Fleet, measured: Measured, caller: Caller, now: float) -> bytes:
+def map_of(page: MapPage, measured: Measured, caller: Caller, now: float) -> bytes:
     """JSON of a `GpuMapView`."""
     owners, models, pools = _Numbering(), _Numbering(), _Numbering()
     visible = _visible_ids(caller)
     rows: list[tuple[Any, ...]] = []
-    for place, node in enumerate(fleet.nodes):
-        for gpu in node.gpus:
-            held = fleet.held.get(gpu.id)
+    for place, node in enumerate(page.nodes):
+        for view in node.gpus:
+            gpu = view.gpu
+            holder = _holder(view)
             rows.append(
                 (
                     gpu.id,
@@ -69,26 +62,42 @@ def map_of(fleet: Fleet, measured: Measured, caller: Caller, now: float) -> byte
                     models.of(gpu.model),
                     pools.of(gpu.pool),
                     gpu.health.value,
-                    0 if held is None else held[0] / WHOLE,
-                    None if held is None else owners.of(held[1].user),
-                    None if held is None else visible(held[1]),
-                    gpu.id in node.taken.gpus,
-                    gpu.id in fleet.free,
+                    view.held_milli / WHOLE if view.held_milli else 0,
+                    None if holder is None else owners.of(holder.user),
+                    None if holder is None else visible(holder),
+                    view.is_taken,
+                    view.is_free,
                     *_measured(gpu.id, measured),
                 )
             )
     columns = zip(*rows, strict=True) if rows else [()] * len(_COLUMNS)
+    nodes = [view.node for view in page.nodes]
     return to_json(
         {
             "at": rfc3339(now),
-            "nodes": [{"id": node.id, "state": node.state.value, "cluster": node.cluster} for node in fleet.nodes],
+            "nodes": [
+                {"id": view.node.id, "state": view.state.value, "cluster": view.node.cluster} for view in page.nodes
+            ],
             "models": models.names,
             "owners": owners.names,
             "pools": pools.names,
             "gpus": dict(zip(_COLUMNS, columns, strict=True)),
+            "next_cursor": None if page.is_last else write_cursor([nodes[-1].id]),
         },
         inf_nan_mode="null",
     )
+
+
+def _holder(view: GpuView) -> Job | None:
+    """The job with the largest share of the GPU."""
+    if len(view.jobs) < 2:
+        return view.jobs[0] if view.jobs else None
+    return max(view.jobs, key=lambda job: _share(job, view))
+
+
+def _share(job: Job, view: GpuView) -> int:
+    grants = job.allocation.grants if job.allocation is not None else ()
+    return sum(grant.gpu_milli for grant in grants if grant.node == view.node and view.gpu.id in grant.gpus)
 
 
 _COLUMNS = (

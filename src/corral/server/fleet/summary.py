@@ -3,127 +3,135 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, median
+from statistics import median
 
+from corral.control.fleet.live_fleet import GpuCounts, HeldGpus
 from corral.control.jobs.job_clusters import homes_of, is_of
 from corral.control.live.state import State
-from corral.control.ports import GpuReading, HostReading, Transaction
-from corral.control.scheduling import views
+from corral.control.ports import Transaction
 from corral.core.alerts.model import AlertState, Severity
 from corral.core.model import GpuHealth, Job, JobState, NodeState
 from corral.server.fleet.totals import totals_of
 from corral.server.schemas.base import number
-from corral.server.schemas.fleet.nodes import Measured, OverviewView
-from corral.telemetry.readings import LatestHost
+from corral.server.schemas.fleet.nodes import OverviewView
+from corral.telemetry.reading_sums import GpuSums, HostSums
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Counts:
-    """Numbers from the store: jobs by state, and the severities of firing alerts."""
+class Installation:
+    """Numbers of the state at one moment, of one cluster or of all."""
 
-    jobs: Mapping[str, int]
-    alerts: tuple[Severity, ...]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Sight:
-    """The latest readings, and the utilisation below which a held GPU is idle."""
-
-    gpus: Measured
-    hosts: Mapping[str, LatestHost]
-    idle_below: float
-
-    def fresh(self) -> dict[str, GpuReading]:
-        """Fresh readings by GPU."""
-        return {gpu_id: latest.reading for gpu_id, latest in self.gpus.items() if not latest.stale}
+    nodes: Mapping[NodeState, int]
+    gpus: GpuCounts
+    held: HeldGpus
+    #: the names of a cluster's nodes; None for all clusters
+    names: frozenset[str] | None
+    #: jobs by state, for one cluster without those that have ended; None if only the store knows
+    jobs: Mapping[str, int] | None
+    #: GPUs that unfinished jobs request
+    asked_milli: int
+    wait_seconds_median: float | None
+    wait_seconds_max: float | None
 
 
-def counted(tables: Transaction) -> Counts:
-    firing = tuple(alert.severity for alert in tables.alerts.live() if alert.state is AlertState.FIRING)
-    return Counts(jobs=tables.jobs.counts(), alerts=firing)
+def installation_now(state: State, now: float, cluster: str | None = None) -> Installation:
+    fleet = state.fleet(now)
+    nodes: Counter[NodeState] = Counter()
+    for (name, node_state), count in fleet.nodes.items():
+        if cluster in (None, name):
+            nodes[node_state] += count
+    if cluster is None:
+        sums, jobs = state.job_sums(), stored_jobs(state)
+        asked, since = sums.asked_milli, sums.queued_since()
+    else:
+        homes = homes_of(state)
+        live = [job for job in state.snapshot.jobs.values() if is_of(state, homes, job, cluster)]
+        asked, since = _asked_and_queued(live)
+        jobs = Counter(job.state.value for job in live)
+    waits_median, waits_max = _waits(since, now)
+    return Installation(
+        nodes=nodes,
+        gpus=fleet.total(cluster),
+        held=fleet.held_gpus(),
+        names=None
+        if cluster is None
+        else frozenset(view.node.id for view in fleet.views() if view.node.cluster == cluster),
+        jobs=jobs,
+        asked_milli=asked,
+        wait_seconds_median=waits_median,
+        wait_seconds_max=waits_max,
+    )
 
 
-def overview_of(state: State, now: float, counts: Counts, sight: Sight, cluster: str | None = None) -> OverviewView:
+def stored_jobs(state: State) -> dict[str, int] | None:
+    """Jobs by state, also those that have ended; None if only the store knows."""
+    counts = state.job_counts
+    return None if counts is None else {job_state.value: count for job_state, count in counts.items()}
+
+
+def firing_alerts(tables: Transaction) -> tuple[Severity, ...]:
+    """The severity of every alert that fires."""
+    return tuple(alert.severity for alert in tables.alerts.live() if alert.state is AlertState.FIRING)
+
+
+def counted_jobs(tables: Transaction) -> dict[str, int]:
+    """For a server whose state does not know it."""
+    return tables.jobs.counts()
+
+
+def overview_of(
+    seen: Installation, jobs: Mapping[str, int], alerts: Iterable[Severity], read: GpuSums, hosts: HostSums
+) -> OverviewView:
     """Allocation: share of all GPUs that unfinished jobs request. Utilisation: measured use by running jobs, as a share
-    of all GPUs. Of one `cluster`, or of all."""
-    nodes = [view for view in views.node_views(state, now) if cluster in (None, view.node.cluster)]
-    names = {view.node.id for view in nodes}
-    gpus = [gpu for view in nodes for gpu in view.gpus]
-    homes = homes_of(state)
-    live = [job for job in state.snapshot.jobs.values() if cluster is None or is_of(state, homes, job, cluster)]
-    jobs = counts.jobs if cluster is None else Counter(job.state.value for job in live)
-    asked_milli, waits = _asked_and_waits(live, now)
-    fresh = sight.fresh()
-    totals = totals_of(gpus, asked_milli, fresh)
-    health = Counter(gpu.gpu.health for gpu in gpus)
-    severities = Counter(counts.alerts)
-    states = Counter(view.node.state for view in nodes)
-    hosts = [latest.reading for name, latest in sight.hosts.items() if name in names and not latest.stale]
-    used, total = _memory(hosts)
-    known = [fresh[gpu.gpu.id] for gpu in gpus if gpu.gpu.id in fresh]
-    held = {gpu.gpu.id for gpu in gpus if gpu.held_milli}
+    of all GPUs. `jobs` by state; `read` and `hosts` are about the same GPUs and nodes as `seen`."""
+    totals = totals_of(seen.gpus, seen.asked_milli, read)
+    severities = Counter(alerts)
     return OverviewView(
-        nodes=len(nodes),
-        nodes_by_state={node_state.value: states[node_state] for node_state in NodeState},
+        nodes=sum(seen.nodes.values()),
+        nodes_by_state={node_state.value: seen.nodes.get(node_state, 0) for node_state in NodeState},
         gpus=totals.gpus,
-        gpus_free=sum(gpu.is_free for gpu in gpus),
-        gpus_reserved=sum(gpu.is_reserved for gpu in gpus),
-        gpus_taken=sum(gpu.is_taken for gpu in gpus),
+        gpus_free=seen.gpus.free,
+        gpus_reserved=seen.gpus.reserved,
+        gpus_taken=seen.gpus.taken,
         gpus_allocated=number(totals.held),
-        gpus_suspect=health[GpuHealth.SUSPECT],
-        gpus_failed=health[GpuHealth.FAILED],
+        gpus_suspect=seen.gpus.health[GpuHealth.SUSPECT],
+        gpus_failed=seen.gpus.health[GpuHealth.FAILED],
         gpus_stale=totals.unread,
         allocation=totals.allocation or 0.0,
         utilization=totals.utilization,
         compute_efficiency=totals.sm_activity,
-        idle_gpus=sum(_is_idle(reading, sight.idle_below) for reading in known if reading.gpu_id in held),
+        idle_gpus=read.idle,
         power_watts=totals.power_watts,
-        power_limit_watts=_sum(reading.power_limit_watts for reading in known),
+        power_limit_watts=read.power_limit_watts,
         temperature_celsius=totals.temperature_celsius,
-        temperature_mean_celsius=_mean(reading.temperature_celsius for reading in known),
-        cpu=_mean(host.cpu for host in hosts),
-        memory_used_bytes=used,
-        memory_total_bytes=total,
+        temperature_mean_celsius=read.temperature_mean_celsius,
+        cpu=hosts.cpu,
+        memory_used_bytes=hosts.memory_used_bytes,
+        memory_total_bytes=hosts.memory_total_bytes,
         jobs={job_state.value: jobs.get(job_state.value, 0) for job_state in JobState},
         running=jobs.get(JobState.RUNNING.value, 0),
         queued=jobs.get(JobState.QUEUED.value, 0),
-        wait_seconds_median=median(waits) if waits else None,
-        wait_seconds_max=max(waits, default=None),
+        wait_seconds_median=seen.wait_seconds_median,
+        wait_seconds_max=seen.wait_seconds_max,
         alerts={severity.value: severities[severity] for severity in Severity},
     )
 
 
-def _asked_and_waits(jobs: Iterable[Job], now: float) -> tuple[int, list[float]]:
-    """GPUs that unfinished jobs request, and the waiting times of queued jobs, in one pass."""
-    asked, waits = 0, []
+def _asked_and_queued(jobs: Iterable[Job]) -> tuple[int, list[float]]:
+    """GPUs that unfinished jobs request, and since when queued jobs wait, earliest first."""
+    asked, since = 0, []
     for job in jobs:
         asked += job.request.total_gpu_milli
         if job.state is JobState.QUEUED and job.queued_at is not None:
-            waits.append(max(0.0, now - job.queued_at))
-    return asked, waits
+            since.append(job.queued_at)
+    return asked, sorted(since)
 
 
-def _is_idle(reading: GpuReading, limit: float) -> bool:
-    return reading.utilization is not None and reading.utilization < limit
-
-
-def _memory(hosts: Iterable[HostReading]) -> tuple[int | None, int | None]:
-    """Used and total of the nodes that report both, so that the ratio is of the same nodes."""
-    known = [
-        (host.memory_used_bytes, host.memory_total_bytes)
-        for host in hosts
-        if host.memory_used_bytes is not None and host.memory_total_bytes is not None
-    ]
-    return (sum(used for used, _ in known), sum(total for _, total in known)) if known else (None, None)
-
-
-def _sum(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
+def _waits(since: Sequence[float], now: float) -> tuple[float | None, float | None]:
+    """Median and longest waiting time. `since` is in order, so the median needs its middle only."""
+    if not since:
+        return None, None
+    middle = since[(len(since) - 1) // 2 : len(since) // 2 + 1]
+    return median(max(0.0, now - at) for at in middle), max(0.0, now - since[0])

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from corral.control.ports import GpuReading
-from corral.control.scheduling.views import GpuView
+from corral.control.fleet.live_fleet import GpuCounts
 from corral.core.model import WHOLE
+from corral.telemetry.reading_sums import GpuSums
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,21 +29,17 @@ class Totals:
     unread: int
 
 
-def totals_of(gpus: Sequence[GpuView], asked_milli: int, readings: Mapping[str, GpuReading]) -> Totals:
-    """`readings` are the fresh ones, by GPU."""
-    known = [reading for gpu in gpus if (reading := readings.get(gpu.gpu.id)) is not None and not reading.lost]
-    held = {gpu.gpu.id for gpu in gpus if gpu.held_milli}
-    used = [item.utilization for item in known if item.gpu_id in held and item.utilization is not None]
-    active = [item.sm_activity for item in known if item.gpu_id in held and item.sm_activity is not None]
-    watts = [item.power_watts for item in known if item.power_watts is not None]
-    celsius = [item.temperature_celsius for item in known if item.temperature_celsius is not None]
+def totals_of(counts: GpuCounts, asked_milli: int, read: GpuSums) -> Totals:
+    """`read` is about the same GPUs as `counts`."""
+    gpus = counts.gpus
+    utilization = read.utilization if counts.held_milli else 0.0
     return Totals(
-        gpus=len(gpus),
-        held=sum(gpu.held_milli for gpu in gpus) / WHOLE,
-        allocation=asked_milli / WHOLE / len(gpus) if gpus else None,
-        utilization=sum(used) / len(gpus) if gpus and (used or not held) else None,
-        sm_activity=sum(active) / len(active) if active else None,
-        power_watts=sum(watts) if watts else None,
-        temperature_celsius=max(celsius, default=None),
-        unread=len(gpus) - len(known),
+        gpus=gpus,
+        held=counts.held_milli / WHOLE,
+        allocation=asked_milli / WHOLE / gpus if gpus else None,
+        utilization=utilization / gpus if gpus and utilization is not None else None,
+        sm_activity=read.sm_activity,
+        power_watts=read.power_watts,
+        temperature_celsius=read.temperature_celsius,
+        unread=gpus - read.read,
     )

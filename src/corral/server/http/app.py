@@ -17,12 +17,25 @@ from corral.server.monitoring.server_metrics import ServerMetrics
 from corral.server.routes.alerts import alerts, channels
 from corral.server.routes.datasets import dataset_files, dataset_targets, datasets, operations
 from corral.server.routes.fleet import catalog, nodes, panel, pools
-from corral.server.routes.jobs import arrays, checkpoints, files, images, jobs, logs, presets, tasks
+from corral.server.routes.jobs import (
+    arrays,
+    checkpoints,
+    files,
+    images,
+    job_moves,
+    jobs,
+    logs,
+    preset_assets,
+    presets,
+    tasks,
+)
 from corral.server.routes.monitoring import measurements
 from corral.server.routes.people import (
     auth,
+    budgets,
     events,
     groups,
+    inbox,
     me,
     permission_groups,
     quotas,
@@ -34,10 +47,11 @@ from corral.server.routes.people import (
 from corral.server.routes.reports import analysis, reports
 from corral.server.routes.scheduling import estimates, queues, receipts, reservations
 from corral.server.routes.storage import object_stores, volume_files, volume_uploads, volumes
-from corral.server.routes.system import home, options, pages, search, settings, system
+from corral.server.routes.system import home, options, pages, search, servers, settings, system
 from corral.server.routes.whatif import shadow, simulations
 from corral.server.routes.workbenches import jupyter, workbenches
 from corral.server.system.licences import watch_licence
+from corral.server.wiring.forwarding import Forwarding, Peer
 from corral.server.workbenches.workbench_site import WorkbenchSites
 
 VERSION = version("corral")
@@ -46,6 +60,7 @@ VERSION = version("corral")
 ROUTERS = (
     jobs.router,
     arrays.router,
+    job_moves.router,
     logs.router,
     files.router,
     volume_files.router,
@@ -66,6 +81,8 @@ ROUTERS = (
     volumes.router,
     object_stores.router,
     quotas.router,
+    budgets.router,
+    preset_assets.router,
     presets.router,
     datasets.router,
     datasets.job_router,
@@ -77,6 +94,7 @@ ROUTERS = (
     reservations.router,
     tasks.router,
     ssh_keys.router,
+    inbox.router,
     me.router,
     auth.router,
     sign_in_providers.router,
@@ -93,6 +111,7 @@ ROUTERS = (
     search.router,
     options.router,
     settings.router,
+    servers.router,
     system.router,
     pages.router,
     # last: its page answers at every other address
@@ -100,9 +119,10 @@ ROUTERS = (
 )
 
 
-def build_app(context: ServerContext, console: ConsoleFiles | None = None) -> FastAPI:
-    """The application for the parts in `context`."""
-    app = _app(context.metrics)
+def build_app(context: ServerContext, console: ConsoleFiles | None = None, *, peer: Peer | None = None) -> FastAPI:
+    """The application for the parts in `context`. With `peer` it is one of several servers: `app.state.context` is
+    replaced when this one becomes the leader."""
+    app = _app(context.metrics, peer)
     app.router.routes.insert(0, WorkbenchSites())
     app.state.context = context
     app.state.console = console or ConsoleFiles()
@@ -110,11 +130,12 @@ def build_app(context: ServerContext, console: ConsoleFiles | None = None) -> Fa
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         context.feed.attach(asyncio.get_running_loop())
-        watch = asyncio.create_task(watch_licence(context))
+        watch = asyncio.create_task(watch_licence(lambda: present_context(app)))
         yield
         watch.cancel()
-        context.audit.close()
-        await context.jupyter.close()
+        for used in {id(one): one for one in (context, present_context(app))}.values():
+            used.audit.close()
+            await used.jupyter.close()
         context.feed.close()
         context.passwords.close()
 
@@ -122,12 +143,18 @@ def build_app(context: ServerContext, console: ConsoleFiles | None = None) -> Fa
     return app
 
 
+def present_context(app: FastAPI) -> ServerContext:
+    context = app.state.context
+    assert isinstance(context, ServerContext)
+    return context
+
+
 def bare_app() -> FastAPI:
     """Only the routes, for the OpenAPI description; it cannot answer requests."""
     return _app(ServerMetrics(VERSION))
 
 
-def _app(metrics: ServerMetrics) -> FastAPI:
+def _app(metrics: ServerMetrics, peer: Peer | None = None) -> FastAPI:
     # The description is served by a route of our own, to signed-in users.
     app = FastAPI(title="corral", version=VERSION, openapi_url=None, docs_url=None, redoc_url=None)
     for router in ROUTERS:
@@ -136,5 +163,8 @@ def _app(metrics: ServerMetrics) -> FastAPI:
     # An address with a trailing slash is wrong: a redirect would drop the body.
     app.router.redirect_slashes = False
     install_problem_handlers(app)
+    if peer is not None:
+        # A layer of its own, which a single server does not pay for.
+        app.add_middleware(Forwarding, peer=peer)
     app.add_middleware(RequestEnvelope, observe=metrics.observe_request)
     return app

@@ -12,7 +12,7 @@ from fastapi import Request
 
 from corral.control.live.controller import Controller
 from corral.control.live.state import State
-from corral.control.live.unit_of_work import Work
+from corral.control.live.unit_of_work import Caller, Work
 from corral.control.ports import (
     Checkpoints,
     Clock,
@@ -27,6 +27,7 @@ from corral.control.ports import (
     Transaction,
     Workspace,
 )
+from corral.control.system.request_keys import once
 from corral.server.auth.identity import Identities
 from corral.server.auth.passwords import Passwords
 from corral.server.auth.providers import SignIn
@@ -47,9 +48,11 @@ from corral.server.storage.readers import Readers
 from corral.server.storage.volume_storage import VolumeStorage
 from corral.server.system.disk_guard import DiskGuard
 from corral.server.system.disk_watch import DiskWatch
+from corral.server.system.idempotency import AnswerKept, take_keyed
 from corral.server.system.isolation import Separated
 from corral.server.system.parts import PartWatch
-from corral.server.system.write_proof import WriteProof
+from corral.server.system.servers import Servers
+from corral.server.system.write_proof import Proof
 from corral.server.whatif.shadow_runner import ShadowRunner
 from corral.server.whatif.simulation_runner import SimulationRunner
 from corral.server.whatif.time_travel import TimeTravel
@@ -57,6 +60,7 @@ from corral.server.workbenches.proxy import JupyterProxy
 from corral.server.workbenches.workbench_origins import WorkbenchOrigins
 from corral.server.workbenches.workbench_passes import WorkbenchPasses
 from corral.server.workbenches.workbench_watch import WorkbenchWatch
+from corral.telemetry.found_exporters import FoundExporters
 from corral.telemetry.readings import LatestReadings
 from corral.telemetry.scraper import ScrapingCollector
 
@@ -111,7 +115,7 @@ class ServerContext:
     task_holder: tuple[str, ...]
     readings: LatestReadings
     #: exporters of other nodes, from which readings are fetched
-    exporters: tuple[ScrapingCollector, ...]
+    exporters: tuple[ScrapingCollector | FoundExporters, ...]
     clock: Clock
     identities: Identities
     passwords: Passwords
@@ -146,13 +150,15 @@ class ServerContext:
     #: limits on the jobs' use of the disk, and its free space
     disk_limits: DiskLimits
     disk_guard: DiskGuard
-    #: whether the server can write
-    write_proof: WriteProof
+    #: whether the server can write, or follow the leader
+    write_proof: Proof
     #: the parts of the platform and their health
     parts: PartWatch
     metrics: ServerMetrics
     version: str
     started_at: float
+    #: the servers over this store
+    servers: Servers
     #: readings over time
     history: History = NO_HISTORY
     #: tests GPUs; None if that is not possible from this machine
@@ -161,8 +167,16 @@ class ServerContext:
     async def execute(
         self, use_case: Callable[Concatenate[Work, Params], Result], *args: Params.args, **kwargs: Params.kwargs
     ) -> Result:
-        """Run a use case in the next write transaction. Raises its refusal."""
-        return await self._answer(self.controller.execute(use_case, *args, **kwargs))
+        """Run a use case in the next write transaction. Raises its refusal. The first use case of a request under an
+        idempotency key runs only if it did not run before; raises AnswerKept if its answer is stored."""
+        user = next((each.name for each in args if isinstance(each, Caller)), None)
+        keyed = take_keyed(user) if user is not None else None
+        if keyed is None:
+            return await self._answer(self.controller.execute(use_case, *args, **kwargs))
+        result: Result = await self._answer(self.controller.execute(once, keyed, use_case, *args, **kwargs))
+        if keyed.answer is not None:
+            raise AnswerKept
+        return result
 
     async def inspect(
         self, read: Callable[Concatenate[State, Params], Result], *args: Params.args, **kwargs: Params.kwargs

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import sys
 
-from corral.server.http.api_description import describe, dumps
 from corral.server.http.app import bare_app
+from corral.server.http.description.api_description import describe, dumps
 
 if __name__ == "__main__":
     sys.stdout.write(dumps(describe(bare_app())))

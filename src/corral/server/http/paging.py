@@ -38,6 +38,23 @@ def page_of(
     return ListView(items=shown, next_cursor=write_cursor(key(shown[-1])) if more else None)
 
 
+def page_from(items: list[Item], *, key: Callable[[Item], Sequence[str | int]], limit: int) -> ListView[Item]:
+    """A page of items that were read in their order, from behind the cursor on: one more than the limit, if there are
+    so many."""
+    shown = items[:limit]
+    return ListView(items=shown, next_cursor=write_cursor(key(shown[-1])) if len(items) > limit else None)
+
+
+def cursor_of(cursor: str | None, *types: type) -> tuple[Any, ...] | None:
+    """The key that a cursor was made of, whose parts have these types."""
+    if cursor is None:
+        return None
+    key = read_cursor(cursor)
+    if [type(part) for part in key] != list(types):
+        raise invalid_field("cursor", "is not a cursor of this list")
+    return key
+
+
 def write_cursor(key: Sequence[str | int]) -> str:
     return base64.urlsafe_b64encode(json.dumps(list(key)).encode()).decode().rstrip("=")
 

@@ -15,13 +15,14 @@ from pydantic import ValidationError
 
 from corral.checkpoint.slim import install_slim
 from corral.control.errors import Invalid, NotFound, about_item
+from corral.control.jobs.preset_assets import mounts_of
 from corral.control.jobs.presets import Preset, problems_of, render
 from corral.control.ports import Transaction
-from corral.control.records import PresetRecord
+from corral.control.records import PresetAssetRecord, PresetRecord
 from corral.presets.shipped import install_trainings, templates
 from corral.server.http.context import ServerContext
 from corral.server.http.validation import Location, dotted, findings
-from corral.server.schemas.jobs.job_bodies import JobCreate
+from corral.server.schemas.jobs.job_bodies import JobCreate, MountBody
 from corral.server.schemas.jobs.presets import PresetFile, preset_of
 from corral.server.settings.config_file import ConfigError, ConfigProblem, ConfigTree, parse_config
 from corral.server.settings.settings import Settings
@@ -103,15 +104,21 @@ async def filled(context: ServerContext, bodies: Sequence[JobCreate]) -> list[Jo
     """The submissions with the fields of their presets."""
     if all(body.preset is None and body.parameters is None for body in bodies):
         return list(bodies)
-    known = await context.read(load_presets)
+    known, assets = await context.read(_known_and_assets)
     whole = []
     for number, body in enumerate(bodies):
         with about_item(number):
-            whole.append(fill(known, body, context.settings))
+            whole.append(fill(known, body, context.settings, assets))
     return whole
 
 
-def fill(known: Mapping[str, KnownPreset], body: JobCreate, settings: Settings) -> JobCreate:
+def _known_and_assets(tables: Transaction) -> tuple[dict[str, KnownPreset], list[PresetAssetRecord]]:
+    return load_presets(tables), tables.images.preset_assets()
+
+
+def fill(
+    known: Mapping[str, KnownPreset], body: JobCreate, settings: Settings, assets: Sequence[PresetAssetRecord] = ()
+) -> JobCreate:
     if body.preset is None:
         if body.parameters is not None:
             raise Invalid("parameters go with a preset: name one", field="parameters")
@@ -126,12 +133,15 @@ def fill(known: Mapping[str, KnownPreset], body: JobCreate, settings: Settings) 
         if given:
             raise Invalid(f"preset {body.preset} says it already: leave {field} out", field=field)
     preset = known[body.preset].preset
-    rendered = render(preset, body.parameters or {})
+    rendered = render(preset, body.parameters or {}, assets)
     env = {**rendered.env, **(body.env or {})}
     if known[body.preset].record is None and not settings.fault_tolerance.enable_checkpointing:
         # With checkpoints every job has the path of the helper in its environment; the training programs are beside it.
         env["PYTHONPATH"] = ":".join(filter(None, (str(settings.helper_path), env.get("PYTHONPATH"))))
     brought: dict[str, Any] = {"command": list(rendered.command), "env": env, "parameters": dict(rendered.parameters)}
+    mounts = [MountBody(source=source, path=path, mode="ro") for source, path in mounts_of(rendered.assets)]
+    if mounts:
+        brought["mounts"] = [*(body.mounts or ()), *mounts]
     return body.model_copy(update={**_size(preset, body), **brought})
 
 

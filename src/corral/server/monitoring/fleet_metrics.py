@@ -11,14 +11,18 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from corral.control.fleet.live_fleet import GpuCounts, HeldGpus
+from corral.control.fleet.live_jobs import LiveJobs
+from corral.control.fleet.node_views import NodeView
 from corral.control.live.state import State
 from corral.control.ports import GpuReading, HostReading
-from corral.control.scheduling import views
 from corral.core.alerts.model import Severity
 from corral.core.model import WHOLE, GpuHealth, JobState, NodeState
+from corral.server.fleet.summary import stored_jobs
 from corral.server.fleet.totals import totals_of
 from corral.server.monitoring.exposition import Family, Row, counter, gauge, labels
 from corral.server.schemas.fleet.nodes import Measured
+from corral.telemetry.reading_sums import GpuSums
 from corral.telemetry.readings import LatestHost
 
 _HERTZ_PER_MHZ = 1e6
@@ -36,9 +40,16 @@ class QueueFacts:
 class FleetFacts:
     """Values of the state at one moment."""
 
-    nodes: Sequence[views.NodeView]
+    nodes: Sequence[NodeView]
+    #: by pool and GPU model
+    gpus: Mapping[tuple[str, str], GpuCounts]
+    total: GpuCounts
+    node_states: Mapping[NodeState, int]
+    held: HeldGpus
     queues: Mapping[str, QueueFacts]
     asked_milli: int
+    #: jobs by state; None if only the store knows
+    jobs: Mapping[str, int] | None = None
     user_held_milli: Mapping[str, int] = field(default_factory=dict)
     user_jobs: Mapping[tuple[str, JobState], int] = field(default_factory=dict)
 
@@ -52,34 +63,43 @@ class Seen:
     job_counts: Mapping[str, int]
     measured: Measured
     hosts: Mapping[str, LatestHost]
+    #: sums over the readings
+    read: GpuSums
     #: severity of every firing alert
     alerts: Iterable[Severity] = ()
     per_user: bool = False
+    per_gpu: bool = True
 
 
 def read_fleet(state: State, now: float) -> FleetFacts:
-    queues = {name: QueueFacts() for name in sorted(state.snapshot.queues)}
-    user_held: Counter[str] = Counter()
-    user_jobs: Counter[tuple[str, JobState]] = Counter()
-    asked = 0
-    for job in state.snapshot.jobs.values():
-        asked += job.request.total_gpu_milli
-        user_jobs[job.user, job.state] += 1
-        facts = queues.setdefault(job.queue, QueueFacts())
-        if job.allocation is not None:
-            facts.running += 1
-            facts.held_milli += job.allocation.total_gpu_milli
-            user_held[job.user] += job.allocation.total_gpu_milli
-        else:
-            facts.length += 1
-            if job.queued_at is not None:
-                facts.oldest_queued_at = min(job.queued_at, facts.oldest_queued_at or job.queued_at)
+    fleet, jobs = state.fleet(now), state.job_sums()
+    node_states: Counter[NodeState] = Counter()
+    for (_, node_state), count in fleet.nodes.items():
+        node_states[node_state] += count
+    # Jobs may wait in a queue that was deleted.
+    deleted = [name for name, sums in jobs.queues.items() if sums.length or sums.running]
+    queues = {name: _queue_facts(jobs, name) for name in dict.fromkeys([*sorted(state.snapshot.queues), *deleted])}
     return FleetFacts(
-        nodes=views.node_views(state, now),
+        nodes=fleet.views(),
+        gpus=fleet.by_pool(),
+        total=fleet.total(),
+        node_states=node_states,
+        held=fleet.held_gpus(),
         queues=queues,
-        asked_milli=asked,
-        user_held_milli=user_held,
-        user_jobs=user_jobs,
+        asked_milli=jobs.asked_milli,
+        jobs=stored_jobs(state),
+        user_held_milli={user: milli for user, milli in jobs.held_milli.items() if milli},
+        user_jobs={key: count for key, count in jobs.states.items() if count},
+    )
+
+
+def _queue_facts(jobs: LiveJobs, name: str) -> QueueFacts:
+    sums = jobs.queue(name)
+    return QueueFacts(
+        length=sums.length,
+        running=sums.running,
+        held_milli=sums.held_milli,
+        oldest_queued_at=jobs.oldest_wait(name),
     )
 
 
@@ -88,8 +108,8 @@ def families_of(seen: Seen) -> list[Family]:
     families = [
         *_job_families(seen),
         *_queue_families(seen),
-        *_count_families(seen.fleet.nodes),
-        *_gpu_families(seen),
+        *_count_families(seen.fleet),
+        *(_gpu_families(seen) if seen.per_gpu else ()),
         *_node_families(seen),
         *_cluster_families(seen),
     ]
@@ -134,49 +154,36 @@ def _queue_families(seen: Seen) -> list[Family]:
     ]
 
 
-def _count_families(nodes: Sequence[views.NodeView]) -> list[Family]:
-    total: Counter[str] = Counter()
-    held: Counter[str] = Counter()
-    free: Counter[str] = Counter()
-    reserved: Counter[str] = Counter()
-    taken: Counter[str] = Counter()
-    health: Counter[tuple[str, str, GpuHealth]] = Counter()
-    for node in nodes:
-        for view in node.gpus:
-            gpu = view.gpu
-            own = labels(pool=gpu.pool, model=gpu.model)
-            total[own] += 1
-            held[own] += view.held_milli
-            free[own] += view.is_free
-            reserved[own] += view.is_reserved
-            taken[own] += view.is_taken
-            health[gpu.pool, gpu.model, gpu.health] += 1
-    kinds = sorted({(pool, model) for pool, model, _ in health})
-    states = Counter(node.node.state for node in nodes)
+def _count_families(fleet: FleetFacts) -> list[Family]:
+    kinds = [(labels(pool=pool, model=model), counts) for (pool, model), counts in fleet.gpus.items()]
     return [
-        gauge("corral_gpus", "GPUs.", sorted(total.items())),
-        gauge("corral_gpus_held", "GPUs that jobs hold.", [(own, held[own] / WHOLE) for own in sorted(total)]),
-        gauge("corral_gpus_free", "GPUs that a job could start on now.", [(own, free[own]) for own in sorted(total)]),
+        gauge("corral_gpus", "GPUs.", [(own, counts.gpus) for own, counts in kinds]),
+        gauge("corral_gpus_held", "GPUs that jobs hold.", [(own, counts.held_milli / WHOLE) for own, counts in kinds]),
+        gauge("corral_gpus_free", "GPUs that a job could start on now.", [(own, counts.free) for own, counts in kinds]),
         gauge(
             "corral_gpus_reserved",
             "Idle GPUs that are reserved for some users.",
-            [(own, reserved[own]) for own in sorted(total)],
+            [(own, counts.reserved) for own, counts in kinds],
         ),
         gauge(
             "corral_gpus_taken",
             "GPUs that others hold, outside of corral.",
-            [(own, taken[own]) for own in sorted(total)],
+            [(own, counts.taken) for own, counts in kinds],
         ),
         gauge(
             "corral_gpus_by_health",
             "GPUs by health.",
             [
-                (labels(pool=pool, model=model, health=item.value), health[pool, model, item])
-                for pool, model in kinds
+                (labels(pool=pool, model=model, health=item.value), counts.health[item])
+                for (pool, model), counts in fleet.gpus.items()
                 for item in GpuHealth
             ],
         ),
-        gauge("corral_nodes", "Nodes by state.", [(labels(state=item.value), states[item]) for item in NodeState]),
+        gauge(
+            "corral_nodes",
+            "Nodes by state.",
+            [(labels(state=item.value), fleet.node_states.get(item, 0)) for item in NodeState],
+        ),
     ]
 
 
@@ -254,7 +261,7 @@ def _node_families(seen: Seen) -> list[Family]:
     for view in seen.fleet.nodes:
         node = view.node
         own = labels(node=node.id)
-        states.append((labels(node=node.id, state=node.state.value), 1))
+        states.append((labels(node=node.id, state=view.state.value), 1))
         latest = [seen.measured.get(gpu.gpu.id) for gpu in view.gpus]
         taken_at = [item.reading.at for item in latest if item is not None]
         if taken_at:
@@ -276,8 +283,7 @@ def _node_families(seen: Seen) -> list[Family]:
 
 
 def _cluster_families(seen: Seen) -> list[Family]:
-    fresh = {gpu_id: latest.reading for gpu_id, latest in seen.measured.items() if not latest.stale}
-    totals = totals_of([gpu for node in seen.fleet.nodes for gpu in node.gpus], seen.fleet.asked_milli, fresh)
+    totals = totals_of(seen.fleet.total, seen.fleet.asked_milli, seen.read)
     queues = seen.fleet.queues.values()
     known: list[tuple[str, str, float | None]] = [
         ("corral_cluster_gpus", "GPUs.", totals.gpus),

@@ -19,6 +19,7 @@ from corral.control.ports import CLUSTER, Clock, GpuReading, History, HostReadin
 from corral.server.fleet.totals import totals_of
 from corral.server.monitoring.fleet_metrics import FleetFacts
 from corral.server.monitoring.sampling import STALE_INTERVALS
+from corral.telemetry.reading_sums import GpuColumns, GpuSums, gpu_sums
 
 log = logging.getLogger("corral.server.monitoring.recorder")
 
@@ -64,7 +65,7 @@ class Recorder:
         self._lock = threading.Lock()
         self._batch: Batch | None = None
         self._whole: deque[Batch] = deque()
-        self._latest: dict[str, GpuReading] = {}
+        self._columns = GpuColumns()
         self._last_at = 0.0
         self._fleet_read_at = 0.0
         self._dropped = 0
@@ -101,8 +102,8 @@ class Recorder:
                 self._batch = Batch(begun_at=self._clock.now(), at=taken.at)
             self._batch.at = max(self._batch.at, taken.at)
             self._batch.seen |= names
+            self._columns.put(taken.gpus)
             for gpu in taken.gpus:
-                self._latest[gpu.gpu_id] = gpu
                 _add(self._batch.values, gpu.gpu_id, gpu_values(gpu))
             for host in taken.hosts:
                 _add(self._batch.values, host.node, host_values(host))
@@ -166,11 +167,9 @@ class Recorder:
             log.debug("the totals of the fleet could not be read: %r", error)
             return {}
         self._fleet_read_at = now
-        oldest = now - STALE_INTERVALS * self._interval
         with self._lock:
-            self._latest = {name: reading for name, reading in self._latest.items() if reading.at >= oldest}
-            latest = dict(self._latest)
-        return fleet_values(fleet, latest, now)
+            numbers = self._columns.numbers(fleet.held)
+        return fleet_values(fleet, gpu_sums(numbers, fleet.held, now, STALE_INTERVALS * self._interval), now)
 
 
 def gpu_values(reading: GpuReading) -> dict[Metric, float]:
@@ -200,10 +199,10 @@ def host_values(reading: HostReading) -> dict[Metric, float]:
     return {metric: value for metric, value in known.items() if value is not None}
 
 
-def fleet_values(fleet: FleetFacts, latest: Mapping[str, GpuReading], now: float) -> Values:
+def fleet_values(fleet: FleetFacts, read: GpuSums, now: float) -> Values:
     """Totals of the installation. A value without readings is absent, not zero. A queue's wait is that of the job that
     has waited longest so far."""
-    totals = totals_of([gpu for node in fleet.nodes for gpu in node.gpus], fleet.asked_milli, latest)
+    totals = totals_of(fleet.total, fleet.asked_milli, read)
     cluster: dict[Metric, float | None] = {
         Metric.CLUSTER_ALLOCATION: totals.allocation,
         Metric.CLUSTER_UTILIZATION: totals.utilization,

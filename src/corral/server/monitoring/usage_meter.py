@@ -15,7 +15,15 @@ from typing import Any
 from corral.control.live.controller import Controller, ControllerStopped
 from corral.control.monitoring import attempt_usage
 from corral.control.ports import GpuReading, Holder, Round, Store
-from corral.core.monitoring.attempt_usage import NOTHING_MEASURED, Measured, Sample, Share, add, countable_seconds
+from corral.core.monitoring.attempt_usage import (
+    IDLE_UTILIZATION,
+    NOTHING_MEASURED,
+    Measured,
+    Sample,
+    Share,
+    add,
+    countable_seconds,
+)
 
 log = logging.getLogger("corral.server.monitoring.usage_meter")
 
@@ -37,10 +45,12 @@ class UsageMeter:
         store: Store,
         now: float,
         interval_seconds: float,
+        idle_below: float = IDLE_UTILIZATION,
         flush_seconds: float = FLUSH_SECONDS,
     ) -> None:
         """Created before the first reading, at `now`; counting continues from the stored sums."""
         self._controller = controller
+        self._idle_below = idle_below
         self._longest_gap = LONGEST_GAP_INTERVALS * interval_seconds
         self._flush_seconds = flush_seconds
         self._flushed_at = 0.0
@@ -98,7 +108,8 @@ class UsageMeter:
         self._holders_before[reading.gpu_id] = frozenset(holder.attempt_id for holder in holders)
 
     def _add(self, attempt: str, sample: Sample, before: Sample, share: Share, seconds: float) -> None:
-        measured = add(self._measured.get(attempt, NOTHING_MEASURED), sample, before, share, seconds)
+        so_far = self._measured.get(attempt, NOTHING_MEASURED)
+        measured = add(so_far, sample, before, share, seconds, self._idle_below)
         self._measured[attempt] = measured
         self._held_until[attempt] = sample.at
         with self._lock:

@@ -139,11 +139,13 @@ class ReportWorker:
         )
         data = build(material)
         shown = document(data)
-        return data, {
+        files = {
             reports.file_name(report, "html"): html.render(shown),
-            reports.file_name(report, "pdf"): pdf.render(shown, made_at=now),
             reports.file_name(report, "csv"): csv.render(material.usage, span, now),
         }
+        if pdf.is_installed():
+            files[reports.file_name(report, "pdf")] = pdf.render(shown, made_at=now)
+        return data, files
 
 
 def _count_gpus(state: State) -> int:

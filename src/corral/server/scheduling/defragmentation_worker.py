@@ -10,7 +10,7 @@ from corral.control.live.unit_of_work import SYSTEM
 from corral.control.live.worker import Worker
 from corral.control.ports import Clock, Store
 from corral.control.reports.analysis import preview_defragmentation, snapshot_of
-from corral.control.scheduling import defragmentation
+from corral.control.scheduling.moves import defragmentation
 from corral.core.reports.analysis.model import AnalysisRules
 
 EVERY_SECONDS = 2.0

@@ -97,6 +97,19 @@ def parse_time(text: str) -> float:
     return moment.timestamp()
 
 
+def _moment(value: object) -> float:
+    if not isinstance(value, str):
+        raise ValueError("must be a time such as 2026-01-03T10:00:00Z")
+    return parse_time(value)
+
+
+Moment = Annotated[
+    float,
+    BeforeValidator(_moment),
+    WithJsonSchema({"type": "string", "format": "date-time", "examples": ["2026-01-03T18:00:00Z"]}),
+]
+
+
 def number(value: float) -> int | float:
     """Whole amounts as whole numbers: two GPUs are 2, not 2.0."""
     return int(value) if value == int(value) else value

@@ -10,20 +10,18 @@ import re
 import shlex
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from corral.control.system.licence import check_public_key
 from corral.core.model import Blocking
-from corral.core.quantities import MAX_COUNT, parse_bytes, parse_duration
+from corral.core.quantities import MAX_COUNT, parse_bytes
 from corral.core.scheduling.ordering import POLICIES as ORDERING_POLICIES
 from corral.core.scheduling.placement import POLICIES as PLACEMENT_POLICIES
 from corral.core.snapshot.installation import DEFAULT_RACK_LABEL
 from corral.engines.local.virtual import parse_virtual_gpus, parse_virtual_nodes
-from corral.engines.registry import ENGINES
-from corral.engines.slurm.slurm_api.rest_format import VERSIONS, options_of, parse_place
 from corral.server.schemas.base import environment
+from corral.server.settings.section_base import GpuCount, Section, Size, Texts
 from corral.server.settings.section_rules import (
-    absolute_path,
     database_place,
     each_readable_by,
     matching,
@@ -39,107 +37,28 @@ from corral.server.settings.section_rules import (
 from corral.telemetry.scraper import readable_target
 
 _JOB_NAME_PART = re.compile(r"[A-Za-z0-9_-]*")
-_ACCOUNT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*")
 _REGISTRY_PLACE = re.compile(r"(http://)?[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?")
 _HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:-]*")
 
 
-class Section(BaseModel):
-    """Strict: `port: "8470"` is reported as an error, not converted."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-
-
-Engine = Annotated[str, one_of(ENGINES, "engine")]
 OrderingPolicy = Annotated[str, one_of(ORDERING_POLICIES, "ordering policy")]
 PlacementPolicy = Annotated[str, one_of(PLACEMENT_POLICIES, "placement policy")]
-Texts = Annotated[tuple[str, ...], Field(strict=False)]
-Size = Annotated[int, BeforeValidator(parse_bytes)]
-Duration = Annotated[float, BeforeValidator(parse_duration), Field(ge=60)]
-GpuCount = Annotated[int, Field(ge=0, le=1_000_000)]
 Weight = Annotated[float, Field(ge=0, le=1000)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 
 
-class SlurmRestSettings(Section):
-    """slurmrestd, and the token for its requests."""
-
-    #: http://login1:6820, or unix:/run/slurmrestd.socket
-    url: Annotated[str, readable_by(parse_place)]
-    #: a file with the token, which the operator keeps up to date
-    token_file: Annotated[str, AfterValidator(absolute_path)] | None = None
-    #: a command that prints a token: [scontrol, token, lifespan=3600]
-    token_command: Texts = ()
-    #: user of the token; null: the user named in the token
-    user: Annotated[str, Field(max_length=64), matching(_ACCOUNT_NAME, "corral")] | None = None
-    #: null: the newest version that slurmrestd and corral both support
-    api_version: Annotated[str, one_of(VERSIONS, "api_version")] | None = None
-
-    @model_validator(mode="after")
-    def _one_token(self) -> SlurmRestSettings:
-        if self.token_file and self.token_command:
-            raise ValueError("give token_file or token_command, not both")
-        if not (self.token_file or self.token_command or self.url.startswith("unix:")):
-            raise ValueError("give token_file or token_command: slurmrestd is asked without a token at a socket only")
-        return self
-
-
-class SlurmSettings(Section):
-    """An existing Slurm cluster, and how corral submits its jobs."""
-
-    #: requests go through slurmrestd; null: through Slurm's programs
-    rest: SlurmRestSettings | None = None
-    #: Slurm's configuration file; null: the default of its programs
-    conf: Annotated[str, AfterValidator(absolute_path)] | None = None
-    #: directory of Slurm's programs; null: on the PATH
-    programs: Annotated[str, AfterValidator(absolute_path)] | None = None
-    #: a directory that this server and all nodes share; null: below CORRAL_HOME, which must then be shared
-    root: Annotated[str, AfterValidator(absolute_path)] | None = None
-    #: partitions that corral uses, in order of preference; empty: all, the default partition first
-    partitions: Texts = ()
-    #: longest run time that Slurm allows, if accounts or QOS allow less than the partition: 2d
-    max_time: Duration | None = None
-    account: Annotated[str, Field(max_length=64)] = ""
-    qos: Annotated[str, Field(max_length=64)] = ""
-    #: Slurm accounts by user, for users who have another one than the default
-    accounts: dict[str, str] = {}
-    #: CPUs of jobs that request none
-    cpus_per_gpu: Annotated[int, Field(ge=1, le=1024)] = 1
-    #: GPU models by Slurm's GPU types: {a100: A100-80G}
-    models: dict[str, str] = {}
-    #: more options for every sbatch, such as --reservation=corral
-    options: Texts = ()
-    #: the PATH of jobs
-    path: str = "/usr/local/bin:/usr/bin:/bin"
-    #: a job that waits in Slurm for other jobs for so long is requeued in corral
-    pending_seconds: Annotated[float, Field(ge=1, le=3600)] = 20.0
-
-    @model_validator(mode="after")
-    def _options_for_rest(self) -> SlurmSettings:
-        if self.rest is not None:
-            options_of(self.options)
-        return self
-
-
-class ClusterSettings(Section):
-    name: Annotated[str, Field(min_length=1, max_length=63), matching(re.compile(r"[\w.-]+"), "GPU-Cluster-01")] = (
-        "local"
-    )
-    engine: Engine = "local"
-    #: of a Slurm cluster
-    slurm: SlurmSettings = SlurmSettings()
-    #: expected number of GPUs; the server warns at its start if it finds another number
-    total_gpus: GpuCount | None = None
-
-
 class AllocationSettings(Section):
+    #: how GPUs are allocated: `static`, only to the owners of reservations; `dynamic`, on demand; `hybrid`,
+    #: both
     strategy: Literal["static", "dynamic", "hybrid"] = "hybrid"
+    #: the part of each pool that permanent reservations may take together under `hybrid`
     reserved_ratio: Fraction = 0.3
     #: whether the share `reserved_ratio` is reserved without an operator under `hybrid`; null: if the configuration
     #: sets the strategy
     reserve_share: bool | None = None
     #: users and groups (`group:NAME`) for which it is reserved
     reserved_for: Texts = ()
+    #: which node a job gets; the first setting of the queue `default`
     placement: PlacementPolicy = "fragmentation"
     #: the node label with the rack; empty: gangs are placed without regard to racks
     rack_label: Annotated[str, Field(max_length=253)] = DEFAULT_RACK_LABEL
@@ -148,20 +67,29 @@ class AllocationSettings(Section):
 class WeightSettings(Section):
     """Weights of the policy `weighted`."""
 
+    #: cost of each level of priority
     priority: Weight = 1.0
+    #: cost of each doubling of the GPUs
     size: Weight = 1.0
+    #: cost of each doubling of the expected run time
     runtime: Weight = 1.0
     #: above 0: the weight of the waiting time prevents starvation
     age: Annotated[float, Field(ge=0.001, le=1000)] = 1.0
 
 
 class SchedulingSettings(Section):
+    #: the order of jobs; the first setting of the queue `default`
     algorithm: OrderingPolicy = "fair-share"
+    #: whether a later job may pass a waiting one without delaying it, or all later jobs of the same GPU model
+    #: wait; for queues that are created without a choice
     blocking: Annotated[Blocking, Field(strict=False)] = Blocking.BACKFILL
     #: every user sees the names of all waiting jobs in the queue, not only of the user's own
     show_queued_names: bool = False
+    #: jobs that may wait in all queues together
     max_queue_size: Annotated[int, Field(ge=1)] | None = 100_000
+    #: priority of jobs that set none; smaller goes first
     default_priority: Annotated[int, Field(ge=0, le=100)] = 5
+    #: the time constant of the fair-share score
     score_settling_hours: Annotated[float, Field(gt=0, le=8760)] = 6.0
     weights: WeightSettings = Field(default_factory=WeightSettings)
     #: under `shortest`: GPU-hours of work that one hour of waiting compensates
@@ -185,9 +113,13 @@ class SchedulingSettings(Section):
 class AlertThresholds(Section):
     """Readings that raise alerts. Utilisation, memory and power do so if the configuration sets them."""
 
+    #: °C above which a GPU is suspect and an alert fires
     temperature: Annotated[float, Field(ge=0, le=150)] = 85
+    #: percent of use above which an alert fires, if the configuration sets it
     utilization: Annotated[float, Field(ge=0, le=100)] = 95
+    #: percent of memory above which an alert fires, if the configuration sets it
     memory: Annotated[float, Field(ge=0, le=100)] = 90
+    #: watts above which an alert fires
     power_watts: Annotated[float, Field(gt=0, le=100_000)] | None = None
     #: how long a threshold of the configuration must be crossed
     duration_seconds: Annotated[float, Field(ge=0, le=2_592_000)] = 60
@@ -209,10 +141,12 @@ class HealthSettings(Section):
 class IdleReclaimSettings(Section):
     """Handling of jobs that hold GPUs and do not use them. Off by default."""
 
+    #: warn jobs that hold GPUs without using them, and stop them then
     enabled: bool = False
     #: length of the observed period
     window_minutes: Annotated[float, Field(gt=0, le=10_080)] = 30
-    #: a job is idle if the mean utilisation of its GPUs is below this
+    #: a GPU is idle below this utilisation, in the overview, in the analysis and in reports, too; a job is idle if the
+    #: mean utilisation of its GPUs is below it
     utilization: Fraction = 0.02
     #: from the warning to the stop
     warning_minutes: Annotated[float, Field(ge=0, le=10_080)] = 10
@@ -223,6 +157,7 @@ class IdleReclaimSettings(Section):
 
 
 class MonitoringSettings(Section):
+    #: between two readings of the GPUs
     interval_seconds: Annotated[float, Field(ge=0.5, le=3600)] = 5
     #: retention of raw readings
     raw_retention_hours: Annotated[float, Field(gt=0, le=8760)] = 24
@@ -238,15 +173,22 @@ class MonitoringSettings(Section):
 
 
 class KindQuotaSettings(Section):
+    #: GPUs of a new user's jobs of this kind
     gpus: Annotated[float, Field(ge=0, le=MAX_COUNT)] | None = None
+    #: CPUs of a new user's jobs of this kind
     cpus: Annotated[float, Field(ge=0, le=MAX_COUNT)] | None = None
+    #: memory of a new user's jobs of this kind
     memory: Size | None = None
 
 
 class VolumeQuotaSettings(Section):
+    #: sizes of a new user's block volumes, together
     block: Size | None = None
+    #: sizes of a new user's filesystem volumes, together
     filesystem: Size | None = None
+    #: sizes of a new user's local volumes, together
     local: Size | None = None
+    #: sizes of a new user's object volumes, together
     object: Size | None = None
 
 
@@ -261,10 +203,15 @@ class DefaultQuotaSettings(Section):
 
 
 class PolicySettings(Section):
+    #: GPUs that one user may hold
     max_gpus_per_user: GpuCount | None = None
+    #: GPUs that one job may request
     max_gpus_per_task: GpuCount | None = None
+    #: GPUs that all jobs may hold together
     max_total_gpus: GpuCount | None = None
+    #: longest run time; a job beyond it ends as `timed_out`
     max_job_duration_hours: Annotated[float, Field(gt=0, le=87_600)] | None = None
+    #: whether a running job may be sent back to its queue for one that is before it
     enable_preemption: bool = True
     #: minimum run time of an attempt before it may be preempted
     preemption_min_run_minutes: Annotated[float, Field(ge=0, le=10_080)] = 10
@@ -279,22 +226,33 @@ class PolicySettings(Section):
     gang_patience_hours: Annotated[float, Field(gt=0, le=8760)] | None = 4.0
     #: GPUs that `corral allocate TASK` takes without --gpus, and the maximum of --gpus
     max_auto_gpus: GpuCount = 2
+    #: GPUs of a user's tasks with `--gpus N`, together
     max_manual_gpus: GpuCount = 6
     default_quota: DefaultQuotaSettings = DefaultQuotaSettings()
 
 
 class FaultToleranceSettings(Section):
+    #: jobs get the interval for saving, the checkpoint to resume from and the helper; off: only a checkpoint
+    #: directory
     enable_checkpointing: bool = True
+    #: the interval for saving of jobs without `--checkpoint-interval`
     checkpoint_interval_minutes: Annotated[float, Field(gt=0, le=10_080)] = 10
+    #: retry failures that are not the program's own; if the configuration sets it, failures of programs, too
     auto_retry_failed_jobs: bool = True
+    #: retries of jobs that set none
     max_retries: Annotated[int, Field(ge=0, le=100)] = 3
 
 
 class ScalingSettings(Section):
+    #: elastic jobs may be submitted and are resized
     enabled: bool = True
+    #: least GPUs of elastic jobs, and the minimum of jobs that set none
     min_gpus: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    #: most GPUs of elastic jobs, and the maximum of jobs that set none
     max_gpus: Annotated[int, Field(ge=1, le=1_000_000)] = 4
+    #: use of its GPUs at which a job may grow
     scale_up_threshold: Fraction = 0.8
+    #: use of its GPUs below which a job releases GPUs
     scale_down_threshold: Fraction = 0.3
     #: period over which the utilisation of a job's GPUs is measured
     window_minutes: Annotated[float, Field(gt=0, le=10_080)] = 5
@@ -311,9 +269,14 @@ class ScalingSettings(Section):
 
 
 class ProgramTemplateSettings(Section):
+    #: the program of `corral start-program`
     command: Annotated[str, Field(min_length=1), readable_by(shlex.split)] = "python train.py"
+    #: its arguments; `{gpu_list}` becomes the GPU indexes, `{gpu_count}` their number
     args: Texts = ("--gpus", "{gpu_list}")
-    env_vars: Annotated[dict[str, str], AfterValidator(environment)] = {"CUDA_VISIBLE_DEVICES": "{gpu_list}"}
+    #: its environment variables, with the same placeholders
+    env_vars: Annotated[dict[str, str], AfterValidator(environment)] = Field(
+        default_factory=lambda: {"CUDA_VISIBLE_DEVICES": "{gpu_list}"}
+    )
     #: how a program is warned before it is started again with other GPUs, or stopped: restart: SIGTERM; file: a file
     #: named by CORRAL_NOTICE_FILE; SIGUSR1 and the like: this signal
     notify: Annotated[str, readable_by(warning_way)] = "restart"
@@ -324,12 +287,16 @@ class ProgramTemplateSettings(Section):
 
 
 class NotificationSettings(Section):
+    #: Apprise URLs of channels that get all notices: config-1, config-2, …
     channels: Texts = ()
+    #: number of free GPUs of a pool that causes a notice; only when it is set
     gpu_available_threshold: Annotated[int, Field(ge=0, le=1_000_000)] = 1
 
 
 class StorageSettings(Section):
+    #: `sqlite` is a file in `CORRAL_HOME`; also `sqlite:///FILE` and `postgresql://…`
     database: Annotated[str, AfterValidator(database_place)] = "sqlite"
+    #: where readings are kept: `embedded`, or the URL of a Prometheus
     metrics: Annotated[str, AfterValidator(metrics_place)] = "embedded"
     #: directory of volumes; empty: in the home directory
     volumes: Annotated[str, AfterValidator(whole_path)] = ""
@@ -348,14 +315,23 @@ class StorageSettings(Section):
 
 
 class ServerSettings(Section):
+    #: the address at which the server listens
     host: Annotated[str, Field(min_length=1, max_length=253)] = "127.0.0.1"
     #: 0: any free port, which the server prints
     port: Annotated[int, Field(ge=0, le=65_535)] = 8470
+    #: files of a certificate (with its chain) and of its key: the server speaks HTTPS, and reads changed files again
+    tls_certificate: Annotated[str, AfterValidator(whole_path)] = ""
+    #: the key of `tls_certificate`
+    tls_key: Annotated[str, AfterValidator(whole_path)] = ""
     #: /metrics can be read without signing in
     metrics_open: bool = False
     #: some metrics have a label with the user; every reader of /metrics then sees each user's usage
     metrics_per_user: bool = False
+    #: /metrics has the series of every GPU; without them a large fleet is read in a fraction of the time
+    metrics_per_gpu: bool = True
+    #: how long a browser stays signed in
     session_hours: Annotated[float, Field(gt=0, le=8760)] = 12
+    #: lifetime of a token that sets none
     token_days: Annotated[float, Field(gt=0, le=3650)] = 90
     #: wrong passwords for a user from one address before pauses follow; an address from which the user never
     #: signed in may fail four times as often over all users
@@ -382,9 +358,22 @@ class ServerSettings(Section):
     log_file: Annotated[str, Field(min_length=1)] | None = "corral.log"
     #: size at which that file is rotated, and how many older ones are kept
     log_file_size: Annotated[int, BeforeValidator(parse_bytes), Field(ge=4096)] = 10 * 2**20
+    #: older log files that are kept
     log_file_count: Annotated[int, Field(ge=1, le=1000)] = 5
+    #: the form of the server's own log
     log_format: Literal["plain", "json"] = "plain"
+    #: the least severity of the server's own log
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    @model_validator(mode="after")
+    def _both_tls_files(self) -> ServerSettings:
+        if bool(self.tls_certificate) != bool(self.tls_key):
+            raise ValueError("give tls_certificate and tls_key, or neither")
+        return self
+
+    @property
+    def has_tls(self) -> bool:
+        return bool(self.tls_certificate)
 
 
 class ImageSettings(Section):
@@ -426,7 +415,7 @@ class RunAsSettings(Section):
     #: `{user}` is the user's name: a user with an account of that name gets it, except for system accounts
     account: Annotated[str, Field(min_length=1, max_length=64)] = "{user}"
     #: accounts by user, for users whose account has another name
-    users: dict[str, str] = {}
+    users: dict[str, str] = Field(default_factory=dict)
     #: the account of users without an account, with share_default
     default: Annotated[str, Field(min_length=1, max_length=64)] | None = "nobody"
     #: all users without an account share the default one: they can read and change each other's files and processes.
@@ -437,8 +426,11 @@ class RunAsSettings(Section):
 class LocalSettings(Section):
     """The local engine: virtual GPUs replace the real ones; a machine without GPUs gets eight virtual ones."""
 
+    #: virtual GPUs instead of the real ones, such as `8xA100-80G`
     virtual_gpus: Annotated[str, readable_by(parse_virtual_gpus)] | None = None
+    #: several virtual nodes, such as `11x4xA10`; not together with `virtual_gpus`
     virtual_nodes: Annotated[str, readable_by(parse_virtual_nodes)] | None = None
+    #: size of one job process's log, before the oldest part is dropped
     log_limit_bytes: Annotated[Size, Field(ge=4096)] = 64 * 1024 * 1024
     run_as: RunAsSettings = RunAsSettings()
     #: if the server runs as root: true: jobs run as root, too, unless run_as sets an account; false: no job does;

@@ -36,12 +36,14 @@ from corral.core.snapshot.installation import (
 )
 from corral.core.storage.volumes import VolumeType
 from corral.server.http.validation import Location, dotted, findings
+from corral.server.settings.backup_section import BackupSettings
+from corral.server.settings.cluster_sections import ClusterSettings
 from corral.server.settings.config_file import ConfigError, ConfigProblem, ConfigTree, parse_config, read_text, scalar
 from corral.server.settings.disk_sections import DiskSettings, ReadingSettings, RetentionSettings
 from corral.server.settings.gpu_manager_keys import gpu_manager_tree, is_gpu_manager_config
+from corral.server.settings.high_availability import HighAvailabilitySettings
 from corral.server.settings.sections import (
     AllocationSettings,
-    ClusterSettings,
     FaultToleranceSettings,
     ImageSettings,
     LocalSettings,
@@ -63,6 +65,7 @@ ENVIRONMENT_KEYS: Mapping[str, tuple[str, str]] = {
     "CORRAL_LOG_FORMAT": ("server", "log_format"),
     "CORRAL_LOG_LEVEL": ("server", "log_level"),
     "CORRAL_DATABASE": ("storage", "database"),
+    "CORRAL_HIGH_AVAILABILITY": ("high_availability", "enabled"),
     "CORRAL_ALLOW_ROOT": ("local", "allow_root"),
     "CORRAL_VIRTUAL_GPUS": ("local", "virtual_gpus"),
     "CORRAL_VIRTUAL_NODES": ("local", "virtual_nodes"),
@@ -88,12 +91,14 @@ class SettingsFile(BaseModel):
     notification: NotificationSettings = NotificationSettings()
     storage: StorageSettings = StorageSettings()
     server: ServerSettings = ServerSettings()
+    high_availability: HighAvailabilitySettings = HighAvailabilitySettings()
     images: ImageSettings = ImageSettings()
     workbench: WorkbenchSettings = WorkbenchSettings()
     local: LocalSettings = LocalSettings()
     disk: DiskSettings = DiskSettings()
     retention: RetentionSettings = RetentionSettings()
     reading: ReadingSettings = ReadingSettings()
+    backup: BackupSettings = BackupSettings()
 
 
 class Settings(SettingsFile):
@@ -260,6 +265,7 @@ class Settings(SettingsFile):
     @property
     def analysis_rules(self) -> AnalysisRules:
         return AnalysisRules(
+            idle_utilization=self.idle_rules.utilization,
             hot_celsius=self.monitoring.alert_thresholds.temperature,
             checkpoint_seconds=self.fault_tolerance.checkpoint_interval_minutes * 60,
         )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 
+from corral.control.ports import StoreUnavailable
 from corral.control.system import licence
 from corral.server.http.context import ServerContext
 from corral.server.http.problems import Problem
@@ -24,13 +26,16 @@ async def current_licence(context: ServerContext) -> licence.Licence:
     return licence.assess(token, public_key_of(context), context.clock.now())
 
 
-async def watch_licence(context: ServerContext) -> None:
+async def watch_licence(present: Callable[[], ServerContext]) -> None:
     """Check the licence regularly, until cancelled."""
     while True:
+        context = present()
         try:
             warned = await context.execute(licence.warn, public_key_of(context))
         except Problem:
             return  # the server stops
+        except StoreUnavailable:
+            log.debug("the licence is not checked: the store is unavailable, or another server leads")
         except Exception:  # a warning that fails must not prevent the next ones
             log.exception("the licence could not be checked")
         else:

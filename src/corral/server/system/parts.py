@@ -17,13 +17,15 @@ from enum import StrEnum
 from corral.control.live.controller import Controller
 from corral.control.live.outbox import Backlog
 from corral.control.live.worker import Worker, WorkerHealth, workers_alive
-from corral.control.ports import Clock, Engine, EnginePart, EnginePartKind, HasParts, History
+from corral.control.ports import Clock, Engine, EnginePart, EnginePartKind, HasParts, History, StoreUnavailable
 from corral.core.counts import counted
 from corral.core.visible_text import visible_line
-from corral.server.settings.sections import ClusterSettings
+from corral.server.settings.cluster_sections import ClusterSettings
 from corral.server.settings.settings import Settings
 from corral.server.system.disk_guard import DiskGuard
 from corral.server.system.recent_log import LogFilter, RecentLog
+from corral.server.system.servers import Servers
+from corral.telemetry.found_exporters import FoundExporters
 from corral.telemetry.scraper import ScrapingCollector
 
 EVERY_SECONDS = 5.0
@@ -65,6 +67,8 @@ class Part:
     since: float = 0.0
     #: how often it was started again, or worked again after a failure
     restarts: int = 0
+    #: `restarts` is the part's own count; of other parts, each return after a failure counts
+    counts_restarts: bool = False
     last_error: str = ""
     last_error_at: float | None = None
     #: without it the server is not ready
@@ -83,11 +87,12 @@ class PartSources:
     settings: Settings
     controller: Controller
     engines: Mapping[str, Engine]
-    exporters: Sequence[ScrapingCollector]
+    exporters: Sequence[ScrapingCollector | FoundExporters]
     history: History
     #: why readings are not recorded; "" while they are
     recording_problem: Callable[[], str]
     disk_guard: DiskGuard
+    servers: Servers
     version: str
     started_at: float
     clock: Clock
@@ -148,8 +153,8 @@ def with_past(before: Part | None, part: Part, now: float) -> Part:
     restarts = part.restarts
     last_error, last_error_at = part.last_error or ("" if part.healthy else part.detail), None
     if before is not None:
-        # A part that counts its restarts itself is believed; of others, each return after a failure counts.
-        restarts = max(restarts, before.restarts + (part.healthy and not before.healthy))
+        if not part.counts_restarts:
+            restarts = before.restarts + (part.healthy and not before.healthy)
         last_error = last_error or before.last_error
         last_error_at = before.last_error_at
     if last_error and (before is None or last_error != before.last_error or not part.healthy):
@@ -169,10 +174,14 @@ def found(sources: PartSources, store_fault: str) -> Iterator[Part]:
         log=LogFilter(loggers=("corral.stores",)),
     )
     yield _controller(sources.controller)
+    if sources.servers.are_several:
+        yield _standby(sources.servers)
     yield _history(sources)
     yield _disk(sources.disk_guard)
     for cluster in sources.settings.cluster:
-        yield from _cluster(sources, cluster)
+        # A server that stands by has no engines.
+        if cluster.name in sources.engines:
+            yield from _cluster(sources, cluster)
     for exporter in sources.exporters:
         yield Part(
             name=f"exporter {exporter.label}",
@@ -194,7 +203,29 @@ def _server(sources: PartSources) -> Part:
         started_at=sources.started_at,
         # Each server that takes the store over begins a new term.
         restarts=max(0, sources.controller.term - 1),
+        counts_restarts=True,
         log=LogFilter(loggers=("corral.server",)),
+    )
+
+
+def _standby(servers: Servers) -> Part:
+    """The other servers over the store. This one is ready without them."""
+    try:
+        seen = servers.seen()
+    except StoreUnavailable:
+        detail, is_there = "the servers over this store are unknown while it is unavailable", False
+    else:
+        leader = next((one.record.name for one in seen.servers if one.leads_since is not None), "no server")
+        is_there = bool(seen.standbys)
+        ready = ", ".join(seen.standbys) or "no other server"
+        changes = counted(seen.leader_changes, "time")
+        detail = f"{leader} leads, {ready} could take over; the leader has changed {changes}"
+    return Part(
+        name="standby",
+        kind=PartKind.SERVER,
+        healthy=is_there,
+        detail=detail,
+        log=LogFilter(loggers=("corral.server.membership", "corral.server.standby")),
     )
 
 
@@ -275,7 +306,8 @@ def _of_engine(cluster: str, part: EnginePart) -> Part:
         node=part.node,
         healthy=part.healthy,
         detail=part.detail,
-        restarts=part.restarts,
+        restarts=part.restarts or 0,
+        counts_restarts=part.restarts is not None,
         started_at=part.started_at,
         last_error=part.last_error,
         has_own_log=part.kind is EnginePartKind.SPAWNER,
@@ -290,6 +322,7 @@ def _worker(health: WorkerHealth) -> Part:
         healthy=not health.failures,
         detail=f"{health.error} ({health.failures} times in a row)" if health.failures else "",
         restarts=health.failures_in_all,
+        counts_restarts=True,
         last_error=health.last_error,
         log=LogFilter(threads=(health.name,)),
     )

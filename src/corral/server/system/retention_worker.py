@@ -15,7 +15,7 @@ from corral.control.live.controller import Controller
 from corral.control.live.worker import Worker
 from corral.control.ports import Clock, Engine, OnThisDisk, Store
 from corral.control.records import JobRecord
-from corral.control.system import retention
+from corral.control.system import request_keys, retention
 from corral.control.system.retention import RetentionRules
 from corral.core.model import attempt_id
 from corral.files.usage import DiskUse, measure_steps
@@ -76,6 +76,7 @@ class Retention:
                 log.info("%d ended jobs were removed by retention", dropped)
             self._pause(_PAUSE_SECONDS)
         self._prune_events()
+        self._ask(request_keys.prune_keys)
 
     def remove_files(self) -> None:
         """Remove the files of jobs whose rows were deleted. Idempotent."""

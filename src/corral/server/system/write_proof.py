@@ -1,4 +1,4 @@
-"""Whether the server can write to its store and to its home, for `/readyz`.
+"""Whether the server can write to its store and to its home, for `/readyz`; of a standby, whether it follows the store.
 
 Tested at most once a second, on a thread of its own: the request does not wait for a disk or a database that hangs.
 """
@@ -12,11 +12,30 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Protocol
 
 from corral.control.ports import Store
 
 _FRESH_SECONDS = 1.0
 _FILE = ".ready"
+
+
+class Proof(Protocol):
+    """Whether the server can do its part."""
+
+    async def problem(self, timeout_seconds: float) -> str:
+        """Why it cannot; "" if it can."""
+
+
+class FollowProof:
+    """Of a server that stands by: it writes nothing, and follows the store."""
+
+    def __init__(self, behind_seconds: Callable[[], float]) -> None:
+        self._behind_seconds = behind_seconds
+
+    async def problem(self, timeout_seconds: float) -> str:
+        behind = self._behind_seconds()
+        return "" if behind <= timeout_seconds else f"the store was not followed for {behind:.0f} s"
 
 
 class WriteProof:

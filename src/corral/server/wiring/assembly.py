@@ -6,6 +6,8 @@ Everything except the network: tests run the same assembly in their own process.
 from __future__ import annotations
 
 import logging
+import os
+import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -21,6 +23,7 @@ from corral.control.live.state import State
 from corral.control.live.unit_of_work import SYSTEM, Work
 from corral.control.live.worker import log_failure
 from corral.control.people import sign_in_providers, user_accounts
+from corral.control.ports import ServerRecord
 from corral.control.records import UserRecord
 from corral.control.storage import object_stores
 from corral.engines.attempts import holder
@@ -41,9 +44,10 @@ from corral.server.storage.mount_orders import MountOrders
 from corral.server.storage.readers import Readers
 from corral.server.storage.volume_storage import VolumeStorage
 from corral.server.system.parts import PartSources, PartWatch
-from corral.server.system.write_proof import WriteProof
+from corral.server.system.servers import Servers
+from corral.server.system.write_proof import Proof, WriteProof
 from corral.server.whatif.time_travel import TimeTravel
-from corral.server.wiring.foundation import Foundation, laid
+from corral.server.wiring.foundation import Foundation, Seat, laid
 from corral.server.wiring.worker_assembly import Workers, at_work
 from corral.server.workbenches import workbench_ports
 from corral.server.workbenches.proxy import JupyterProxy
@@ -67,13 +71,32 @@ class Assembly:
 
 
 @contextmanager
-def assembled(settings: Settings, *, passwords: Passwords | None = None, take_over: bool = False) -> Iterator[Assembly]:
-    """A running server without its network. Leaving stops it; jobs keep running. `take_over`: see `laid`."""
+def assembled(
+    settings: Settings,
+    *,
+    passwords: Passwords | None = None,
+    take_over: bool = False,
+    seat: Seat | None = None,
+    servers: Servers | None = None,
+) -> Iterator[Assembly]:
+    """A running server without its network. Leaving stops it; jobs keep running. `take_over`, `seat`: see `laid`.
+    `servers` are all servers over the store, if there are several."""
     with ExitStack() as parts:
-        base = laid(settings, parts, take_over=take_over)
-        workers = at_work(base, parts)
-        context = _context(base, workers, passwords or Passwords())
-        parts.callback(context.passwords.close)
+        base = laid(settings, parts, take_over=take_over, seat=seat)
+        servers = servers or _alone(base)
+        workers = at_work(base, parts, servers)
+        context = context_of(
+            base,
+            workers,
+            passwords=(seat.passwords if seat is not None else passwords) or Passwords(),
+            servers=servers,
+            proof=WriteProof(base.store, settings.home),
+        )
+        if seat is None:
+            parts.callback(context.passwords.close)
+        else:
+            seat.identities.record_use(lambda *used: _touch(base.controller, *used))
+            context = replace(context, identities=seat.identities)
         parts.callback(context.readers.close)
         context.parts.start()
         parts.callback(context.parts.stop)
@@ -82,7 +105,26 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None, take_ov
         yield Assembly(app=build_app(context), context=context, one_time_password=_bootstrap(context))
 
 
-def _context(base: Foundation, workers: Workers, passwords: Passwords) -> ServerContext:
+def _alone(base: Foundation) -> Servers:
+    """The only server over its store."""
+    address = base.settings.server
+    own = ServerRecord(
+        name=base.settings.high_availability.name_at(address.port),
+        url=base.settings.high_availability.url_at(address.host, address.port),
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        version=VERSION,
+        session="",
+        key="",
+        may_lead=True,
+        started_at=base.clock.now(),
+    )
+    return Servers(own, last_event=lambda: 0)
+
+
+def context_of(
+    base: Foundation, workers: Workers, *, passwords: Passwords, servers: Servers, proof: Proof
+) -> ServerContext:
     """The services that routes use."""
     settings, controller, store, clock, box = base.settings, base.controller, base.store, base.clock, base.box
     started_at = clock.now()
@@ -134,17 +176,18 @@ def _context(base: Foundation, workers: Workers, passwords: Passwords) -> Server
         ),
         disk_limits=base.disk_limits,
         disk_guard=base.disk_guard,
-        write_proof=WriteProof(store, settings.home),
-        parts=PartWatch(_part_sources(base, workers, started_at)),
+        write_proof=proof,
+        parts=PartWatch(_part_sources(base, workers, servers, started_at)),
         metrics=base.metrics,
         version=VERSION,
         started_at=started_at,
+        servers=servers,
         history=workers.monitoring.history,
         self_test=workers.monitoring.self_test,
     )
 
 
-def _part_sources(base: Foundation, workers: Workers, started_at: float) -> PartSources:
+def _part_sources(base: Foundation, workers: Workers, servers: Servers, started_at: float) -> PartSources:
     monitoring = workers.monitoring
     return PartSources(
         settings=base.settings,
@@ -154,6 +197,7 @@ def _part_sources(base: Foundation, workers: Workers, started_at: float) -> Part
         history=monitoring.history,
         recording_problem=lambda: monitoring.recorder.problem,
         disk_guard=base.disk_guard,
+        servers=servers,
         version=VERSION,
         started_at=started_at,
         clock=base.clock,

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from corral.control.ports import Engine, LogChunk
+from corral.control.ports import AttemptLogs, Engine, LogChunk, Store
 from corral.engines.attempts.fold_worker import FoldHomes
 from corral.engines.attempts.isolation import Isolation
 from corral.engines.engine_setup import EngineSetup
 from corral.engines.local.engine import LocalEngine
 from corral.engines.local.fleet import HostFleet, VirtualFleet
-from corral.engines.registry import open_engine
+from corral.engines.registry import open_engine, open_logs
 from corral.engines.storage.storage_specs import StoragePlaces
-from corral.server.settings.sections import ClusterSettings, LocalSettings, SlurmSettings
+from corral.server.settings.cluster_sections import ClusterSettings, KubernetesSettings, SlurmSettings
+from corral.server.settings.sections import LocalSettings
 from corral.server.settings.settings import Settings
 
 
@@ -24,6 +25,8 @@ class Clusters:
     """Engines by the names of their clusters."""
 
     engines: Mapping[str, Engine]
+    #: where the output of attempts is read: the engines, or the files of a cluster without its engine
+    sources: Sequence[AttemptLogs]
 
     @property
     def fleet(self) -> HostFleet | VirtualFleet:
@@ -32,10 +35,10 @@ class Clusters:
         return fleets[-1] if fleets else VirtualFleet(())
 
     def logs(self, attempt_id: str, rank: int, offset: int, limit: int) -> LogChunk:
-        """Reads from the engine that has, or had, the attempt."""
-        for engine in self.engines.values():
-            if engine.has(attempt_id):
-                return engine.logs(attempt_id, rank, offset, limit)
+        """Reads from the cluster that has, or had, the attempt."""
+        for source in self.sources:
+            if source.has(attempt_id):
+                return source.logs(attempt_id, rank, offset, limit)
         return LogChunk(data=b"", next_offset=max(0, offset), at_end=True)
 
 
@@ -64,11 +67,23 @@ def opened(
             )
             engines[cluster.name] = open_engine(cluster.engine, setup)
             parts.callback(engines[cluster.name].close)
-        yield Clusters(engines=engines)
+        yield Clusters(engines=engines, sources=tuple(engines.values()))
 
 
-def _section(settings: Settings, cluster: ClusterSettings) -> LocalSettings | SlurmSettings:
+def unopened(settings: Settings, roots: Mapping[str, Path], store: Store) -> Clusters:
+    """The clusters of a server that stands by: their engines belong to the leader."""
+
+    def is_over(attempt_id: str) -> bool:
+        with store.read() as tables:
+            attempt = tables.attempts.get([attempt_id]).get(attempt_id)
+        return attempt is None or attempt.ended_at is not None
+
+    sources = [open_logs(cluster.engine, roots[cluster.name], is_over) for cluster in settings.cluster]
+    return Clusters(engines={}, sources=sources)
+
+
+def _section(settings: Settings, cluster: ClusterSettings) -> LocalSettings | SlurmSettings | KubernetesSettings:
     """The settings of the cluster's engine: a section of the cluster that has the engine's name. The local engine is
     the exception: this machine is one, so its section stands at the top of the configuration."""
-    section: LocalSettings | SlurmSettings = getattr(cluster, cluster.engine, settings.local)
+    section: LocalSettings | SlurmSettings | KubernetesSettings = getattr(cluster, cluster.engine, settings.local)
     return section

@@ -17,11 +17,14 @@ from corral.control.live.controller import Controller
 from corral.control.live.unit_of_work import SYSTEM
 from corral.control.ports import Clock, Store, StoreHolder
 from corral.control.records import EventRecord
+from corral.control.standby.lease import HeldLease
 from corral.core.model import ENDED
 from corral.engines.attempts.isolation import Isolation
 from corral.engines.storage.driver import DirectoryVolumes
 from corral.engines.workbenches import workbench_host, workbench_relay, workbench_start
 from corral.engines.workbenches.tool_probe import LocalTools
+from corral.server.auth.identity import Identities
+from corral.server.auth.passwords import Passwords
 from corral.server.auth.secret_box import SecretBox
 from corral.server.datasets.dataset_orders import DatasetOrders
 from corral.server.events.stream import EventFeed
@@ -41,6 +44,7 @@ from corral.server.wiring import clusters, home_ownership
 from corral.server.wiring.clusters import Clusters
 from corral.server.workbenches.workbench_watch import WorkbenchWatch
 from corral.stores import open_store
+from corral.stores.database.store import SqlStore
 from corral.stores.jobs.checkpoints import DirectoryCheckpoints
 from corral.stores.jobs.job_directories import DirectoryWorkspace
 from corral.stores.workbenches.workbench_directories import DirectoryWorkbenches
@@ -85,17 +89,35 @@ class Foundation:
     disk_guard: DiskGuard
 
 
-def laid(settings: Settings, parts: ExitStack, *, take_over: bool = False) -> Foundation:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seat:
+    """What a server keeps when it becomes the leader of several."""
+
+    store: SqlStore
+    feed: EventFeed
+    metrics: ServerMetrics
+    passwords: Passwords
+    #: streams that began before continue with these, and must end when their caller loses access
+    identities: Identities
+    #: checked before every launch
+    lease: HeldLease
+
+
+def laid(settings: Settings, parts: ExitStack, *, take_over: bool = False, seat: Seat | None = None) -> Foundation:
     """Start the controller; closing `parts` stops it. Jobs keep running.
 
-    `take_over` lets this home have a store that is another's. Raises StoreHeld, or LivingElsewhere.
+    `take_over` lets this home have a store that is another's. With `seat` this server is one of several, and has just
+    become their leader. Raises StoreHeld, or LivingElsewhere.
     """
     clock = SystemClock()
-    isolated = _prepared_home(settings)
+    isolated = prepared_home(settings)
     limits = disk_limits(settings)
     claim = home_ownership.claim_of(settings.home, clock.now())
-    store = open_store(settings.database_url, claim, take_over=take_over)
-    parts.callback(store.close)
+    if seat is None:
+        store = open_store(settings.database_url, claim, take_over=take_over)
+        parts.callback(store.close)
+    else:
+        store = seat.store
     former = store.holder()
     roots = home_ownership.engine_roots(settings, former)
     home_ownership.check_nothing_lives_elsewhere(store.installation(), roots.values())
@@ -104,14 +126,13 @@ def laid(settings: Settings, parts: ExitStack, *, take_over: bool = False) -> Fo
     guard = DiskGuard(home=settings.home, limits=limits, keep_room=store.keep_room)
     guard.start()
     parts.callback(guard.stop)
-    places = storage_places(settings)
     workspace = DirectoryWorkspace(settings.home / "jobs")
     fold_homes = partial(_fold_homes, store, workspace)
-    here = parts.enter_context(clusters.opened(settings, isolated, places, roots, fold_homes))
+    here = parts.enter_context(clusters.opened(settings, isolated, storage_places(settings), roots, fold_homes))
     _let_jobs_in(settings, isolated)
-    feed = EventFeed(lambda after, limit: _events_after(store, after, limit))
-    checkpoints = DirectoryCheckpoints(workspace, verify_seconds=settings.reading.checkpoint_seconds)
-    metrics = ServerMetrics(VERSION)
+    feed = seat.feed if seat is not None else event_feed(store)
+    checkpoints = checkpoints_of(settings, workspace)
+    metrics = seat.metrics if seat is not None else ServerMetrics(VERSION)
     controller = Controller(
         store=store,
         engines=here.engines,
@@ -122,8 +143,31 @@ def laid(settings: Settings, parts: ExitStack, *, take_over: bool = False) -> Fo
         announce=lambda events: _announce(events, feed, metrics),
         observe_cycle=metrics.observe_cycle,
     )
+    foundation = built(
+        settings, isolated, store=store, here=here, controller=controller, feed=feed, metrics=metrics, guard=guard
+    )
+    _start(foundation, parts, None if seat is None else seat.lease)
+    _skip_used_ids(foundation, former)
+    _tell_of_former(foundation, former, claim)
+    return foundation
+
+
+def built(
+    settings: Settings,
+    isolated: Isolation,
+    *,
+    store: SqlStore,
+    here: Clusters,
+    controller: Controller,
+    feed: EventFeed,
+    metrics: ServerMetrics,
+    guard: DiskGuard,
+) -> Foundation:
+    """The foundation around a controller, or around that of a server that stands by. Starts nothing."""
+    clock = SystemClock()
+    workspace = DirectoryWorkspace(settings.home / "jobs")
     box = SecretBox(settings.home)
-    foundation = Foundation(
+    return Foundation(
         settings=settings,
         separated=isolation.separated(isolated.accounts),
         clock=clock,
@@ -131,12 +175,12 @@ def laid(settings: Settings, parts: ExitStack, *, take_over: bool = False) -> Fo
         clusters=here,
         controller=controller,
         workspace=workspace,
-        checkpoints=checkpoints,
+        checkpoints=checkpoints_of(settings, workspace),
         workbenches=_workbenches(settings, isolated, controller, store, workspace, clock),
         volume_upkeep=VolumeUpkeep(
             controller=controller,
             store=store,
-            driver=DirectoryVolumes(places.volumes),
+            driver=DirectoryVolumes(storage_places(settings).volumes),
             # Nodes of a Slurm cluster share this file system, so one driver makes the volumes of all.
             clusters=[cluster.name for cluster in settings.cluster],
         ),
@@ -145,13 +189,17 @@ def laid(settings: Settings, parts: ExitStack, *, take_over: bool = False) -> Fo
         box=box,
         feed=feed,
         metrics=metrics,
-        disk_limits=limits,
+        disk_limits=disk_limits(settings),
         disk_guard=guard,
     )
-    _start(foundation, parts)
-    _skip_used_ids(foundation, former)
-    _tell_of_former(foundation, former, claim)
-    return foundation
+
+
+def event_feed(store: Store) -> EventFeed:
+    return EventFeed(lambda after, limit: _events_after(store, after, limit))
+
+
+def checkpoints_of(settings: Settings, workspace: DirectoryWorkspace) -> DirectoryCheckpoints:
+    return DirectoryCheckpoints(workspace, verify_seconds=settings.reading.checkpoint_seconds)
 
 
 def _skip_used_ids(foundation: Foundation, former: StoreHolder | None) -> None:
@@ -173,10 +221,10 @@ def _tell_of_former(foundation: Foundation, former: StoreHolder | None, claim: S
     foundation.controller.execute(lambda work: work.record(SYSTEM, "server.took-over", claim.home, detail=detail))
 
 
-def _start(foundation: Foundation, parts: ExitStack) -> None:
+def _start(foundation: Foundation, parts: ExitStack, lease: HeldLease | None) -> None:
     """Start the controller with the steps that prepare a launch."""
-    controller = foundation.controller
-    controller.start(_launch_steps(foundation))
+    controller, steps = foundation.controller, _launch_steps(foundation)
+    controller.start(steps if lease is None else {**steps, LaunchStage.LEASE: lease})
     parts.callback(controller.stop)
 
 
@@ -200,7 +248,7 @@ def _fold_homes(store: Store, workspace: DirectoryWorkspace, job_ids: Sequence[s
     workspace.fold({job_id: count for job_id, count in launches.items() if job_id not in live})
 
 
-def _prepared_home(settings: Settings) -> Isolation:
+def prepared_home(settings: Settings) -> Isolation:
     settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
     isolated = isolation.isolation_of(settings)
     if isolated.accounts is not None:

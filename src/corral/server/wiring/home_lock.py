@@ -1,4 +1,4 @@
-"""One server per home directory."""
+"""One server per home directory, or several that know of each other."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ class HomeLocked(Exception):
 class HomeLock:
     """Held until the process ends, in whatever way: the kernel releases it."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, *, is_shared: bool = False) -> None:
+        """With `is_shared`, other servers that share the home may have it at the same time."""
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Not inheritable: a job's supervisor outlives the server and must not hold its lock.
         self._file = os.open(home / "server.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._file, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except OSError:
             pid = os.read(self._file, 32).decode("ascii", "replace").strip()
             os.close(self._file)

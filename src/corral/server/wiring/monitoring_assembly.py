@@ -17,11 +17,12 @@ from corral.control.fleet.gpu_holders import holders
 from corral.control.live.controller import Controller, ControllerStopped
 from corral.control.live.state import State
 from corral.control.live.worker import log_failure
-from corral.control.ports import Clock, Collector, History, ReadingSink, SelfTest, Store
+from corral.control.ports import Clock, Collector, HasExporters, History, ReadingSink, SelfTest, Store
 from corral.core.model import WHOLE
 from corral.engines.local.fleet import HostFleet, VirtualFleet
 from corral.server.alerts.alert_worker import AlertWorker
 from corral.server.auth.secret_box import SecretBox
+from corral.server.http.context import NO_HISTORY
 from corral.server.jobs.elastic_measurement import UseWatch
 from corral.server.monitoring.fleet_metrics import read_fleet
 from corral.server.monitoring.health_watch import HealthWatch, IdleWatch
@@ -29,6 +30,8 @@ from corral.server.monitoring.recorder import Recorder
 from corral.server.monitoring.sampling import STALE_INTERVALS, NodeLoads, NodeUse, Sampling
 from corral.server.monitoring.usage_meter import UsageMeter
 from corral.server.settings.settings import Settings
+from corral.server.system.servers import Servers
+from corral.telemetry.found_exporters import FoundExporters
 from corral.telemetry.history import EmbeddedHistory
 from corral.telemetry.host import HostCollector
 from corral.telemetry.notices import AppriseNotifier
@@ -60,7 +63,7 @@ class Monitoring:
     self_test: SelfTest
     alerting: AlertWorker
     #: exporters on other nodes, from the settings
-    exporters: tuple[ScrapingCollector, ...]
+    exporters: tuple[ScrapingCollector | FoundExporters, ...]
 
 
 @contextmanager
@@ -73,6 +76,7 @@ def monitored(
     box: SecretBox,
     clock: Clock,
     followers: ReadingSink,
+    servers: Servers,
 ) -> Iterator[Monitoring]:
     """Monitor until the block ends. The controller must run for longer. `followers` are notified of every round."""
     interval = settings.monitoring.interval_seconds
@@ -80,23 +84,15 @@ def monitored(
         history = open_history(settings, clock)
         parts.callback(history.close)
         readings = LatestReadings(stale_after_seconds=STALE_INTERVALS * interval)
-        recorder = Recorder(
-            history,
-            clock=clock,
-            interval_seconds=interval,
-            inspect_fleet=lambda: controller.inspect(read_fleet, clock.now()),
-        )
-        meter = UsageMeter(controller=controller, store=store, now=clock.now(), interval_seconds=interval)
-        alerting = AlertWorker(
+        recorder = _recorder(settings, history, controller, clock)
+        meter = UsageMeter(
             controller=controller,
             store=store,
-            readings=readings,
-            notifier=AppriseNotifier(),
-            box=box,
-            clock=clock,
+            now=clock.now(),
             interval_seconds=interval,
-            config_channels=settings.notification.channels,
+            idle_below=settings.idle_rules.utilization,
         )
+        alerting = _alerting(settings, readings, controller, store, box, clock, servers)
         exporters = _exporters(settings, controller)
         sampling = Sampling(
             [*_own_collectors(settings, controller, fleet), *exporters],
@@ -120,6 +116,53 @@ def monitored(
             alerting=alerting,
             exporters=exporters,
         )
+
+
+def unmonitored(
+    settings: Settings, *, controller: Controller, store: Store, box: SecretBox, clock: Clock, servers: Servers
+) -> Monitoring:
+    """Of a server that stands by: only the leader measures. The history can be read if it is a Prometheus."""
+    readings = LatestReadings(stale_after_seconds=STALE_INTERVALS * settings.monitoring.interval_seconds)
+    history = NO_HISTORY if settings.storage.metrics == "embedded" else open_history(settings, clock)
+    return Monitoring(
+        readings=readings,
+        history=history,
+        recorder=_recorder(settings, history, controller, clock),
+        self_test=DriverSelfTest(),
+        alerting=_alerting(settings, readings, controller, store, box, clock, servers),
+        exporters=(),
+    )
+
+
+def _recorder(settings: Settings, history: History, controller: Controller, clock: Clock) -> Recorder:
+    return Recorder(
+        history,
+        clock=clock,
+        interval_seconds=settings.monitoring.interval_seconds,
+        inspect_fleet=lambda: controller.inspect(read_fleet, clock.now()),
+    )
+
+
+def _alerting(
+    settings: Settings,
+    readings: LatestReadings,
+    controller: Controller,
+    store: Store,
+    box: SecretBox,
+    clock: Clock,
+    servers: Servers,
+) -> AlertWorker:
+    return AlertWorker(
+        controller=controller,
+        store=store,
+        readings=readings,
+        notifier=AppriseNotifier(),
+        box=box,
+        clock=clock,
+        interval_seconds=settings.monitoring.interval_seconds,
+        config_channels=settings.notification.channels,
+        servers=servers.facts,
+    )
 
 
 def _watches(settings: Settings, controller: Controller) -> list[ReadingSink]:
@@ -160,8 +203,9 @@ def _own_collectors(settings: Settings, controller: Controller, fleet: Fleet) ->
     return [NvmlCollector(), HostCollector(fleet.nodes()[0].id, settings.home)]
 
 
-def _exporters(settings: Settings, controller: Controller) -> tuple[ScrapingCollector, ...]:
-    return tuple(
+def _exporters(settings: Settings, controller: Controller) -> tuple[ScrapingCollector | FoundExporters, ...]:
+    """Those of the settings, and those that engines find by themselves."""
+    named = tuple(
         ScrapingCollector(
             target,
             lambda: _ask(controller, _gpu_places),
@@ -169,6 +213,18 @@ def _exporters(settings: Settings, controller: Controller) -> tuple[ScrapingColl
         )
         for target in settings.monitoring.scrape
     )
+    looked_for = {one.name for one in settings.cluster if one.kubernetes.exporter_namespace}
+    found = tuple(
+        FoundExporters(
+            name,
+            engine,
+            lambda: _ask(controller, _node_gpus),
+            timeout_seconds=settings.monitoring.interval_seconds,
+        )
+        for name, engine in controller.engines.items()
+        if name in looked_for and isinstance(engine, HasExporters)
+    )
+    return (*named, *found)
 
 
 def _self_test(fleet: Fleet) -> SelfTest:
@@ -186,6 +242,10 @@ def _ask(controller: Controller, question: Any) -> Any:
 def _gpu_places(state: State) -> dict[tuple[str, int], str]:
     """GPU ids by node and index, for exporters that do not report ids."""
     return {(node.id, gpu.index): gpu.id for node in state.snapshot.nodes.values() for gpu in node.gpus}
+
+
+def _node_gpus(state: State) -> dict[str, tuple[str, ...]]:
+    return {node.id: tuple(gpu.id for gpu in node.gpus) for node in state.snapshot.nodes.values()}
 
 
 def _gpu_homes(state: State) -> dict[str, str]:

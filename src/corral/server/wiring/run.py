@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import logging
 import os
 import signal
@@ -15,19 +16,25 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import TextIO
+from typing import TextIO, TypeVar
 
 import uvicorn
+from fastapi import FastAPI
 
 from corral.control.live.worker import workers_alive
 from corral.control.ports import HistoryUnavailable, StoreHeld, StoreUnavailable
+from corral.control.standby.follower import Follower
 from corral.server.demo import Demo
+from corral.server.http.app import VERSION, present_context
 from corral.server.http.connections import ConnectionLimits, limited_protocol
+from corral.server.http.context import ServerContext
 from corral.server.settings.settings import Settings, without_password
-from corral.server.wiring.assembly import Assembly, assembled
+from corral.server.wiring.assembly import assembled
 from corral.server.wiring.home_lock import HomeLock, HomeLocked
 from corral.server.wiring.home_ownership import LivingElsewhere, held_text
+from corral.server.wiring.promotion import OneOfSeveral
 from corral.server.wiring.server_log import add_log_file, configure_logging
+from corral.server.wiring.tls import CHECK_SECONDS, CertificateFiles, check_certificate
 from corral.server.wiring.unavailable import Interim
 from corral.server.workbenches.proxy import MAX_MESSAGE_BYTES
 from corral.server.workbenches.workbench_ports import serve_at
@@ -35,6 +42,8 @@ from corral.stores import StoreError, StoreRefused
 from corral.telemetry.history import HistoryTooNew
 
 log = logging.getLogger("corral.server")
+
+Opened = TypeVar("Opened")
 
 EXIT_LOCKED = 3
 EXIT_PORT = 4
@@ -69,7 +78,12 @@ def serve(settings: Settings, *, demo: bool = False, take_over: bool = False) ->
     configure_logging(log_format=settings.server.log_format, level=settings.server.log_level)
     if demo:
         settings = for_demo(settings)
+    several = settings.high_availability.enabled
     try:
+        if several:
+            if run_one_of_several(settings, out=sys.stdout):
+                replace_process()
+            return
         failed = run(settings, out=sys.stdout, demo=demo, take_over=take_over)
     except CannotStart as problem:
         sys.stderr.write(f"corral: {problem}\n")
@@ -103,40 +117,85 @@ def run(settings: Settings, *, out: TextIO, demo: bool = False, take_over: bool 
     With `take_over`, a store of another home becomes this home's.
     """
     with ExitStack() as parts:
-        parts.enter_context(_stoppable())
-        try:
-            parts.callback(HomeLock(settings.home).release)
-        except HomeLocked as problem:
-            raise CannotStart(str(problem), EXIT_LOCKED) from None
-        except OSError as error:
-            raise CannotStart(f"cannot use {settings.home}: {error.strerror}", EXIT_LOCKED) from None
-        if settings.log_path is not None:
-            # After the lock: a second server must not write into the file of the first.
-            parts.callback(_log_file(settings, settings.log_path))
-        # Before the store is opened: a server that cannot listen must not take the store over.
-        listener = _listen(settings.server.host, settings.server.port)
-        parts.callback(listener.close)
-        assembly = _assembled(settings, listener, parts, take_over=take_over)
+        listener = _prepared(settings, parts, settings.log_path)
+        assembly = _waited(settings, listener, lambda: parts.enter_context(assembled(settings, take_over=take_over)))
         if demo:
             arrivals = Demo(assembly.context.controller, assembly.context.operation_runner.wake)
             arrivals.start()
             parts.callback(arrivals.stop)
-        server = _Server(settings, assembly)
-        _greet(out, listener, assembly)
-        # Uvicorn raises the signal again when it has stopped; it must not end the process then.
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, server.handle_exit)
-        server.run(sockets=[listener])
+        server = _Server(settings, assembly.app)
+        _greet(out, listener, settings, assembly.one_time_password)
+        server.serve_on(listener)
         return assembly.context.controller.failure is not None
 
 
-def _assembled(settings: Settings, listener: socket.socket, parts: ExitStack, *, take_over: bool) -> Assembly:
+def run_one_of_several(settings: Settings, *, out: TextIO) -> bool:
+    """Serve as a standby, and as the leader when it is this server's turn; returns whether the process is to be
+    replaced by a new standby. Raises CannotStart."""
+    with ExitStack() as parts:
+        listener = _prepared(settings, parts, _own_log(settings), is_shared=True)
+        member = _waited(settings, listener, lambda: _standing_by(settings, parts, listener, out))
+        server = _Server(
+            settings, member.app, must_end=member.membership.must_restart.is_set, end_now=lambda _: replace_process()
+        )
+        _greet(out, listener, settings, None)
+        server.serve_on(listener)
+        return member.membership.must_restart.is_set() or present_context(member.app).controller.failure is not None
+
+
+def _standing_by(settings: Settings, parts: ExitStack, listener: socket.socket, out: TextIO) -> OneOfSeveral:
+    with ExitStack() as own:
+        member = OneOfSeveral(
+            settings,
+            own,
+            address=(settings.server.host, listener.getsockname()[1]),
+            on_lead=lambda led: _greet(out, listener, settings, led.one_time_password),
+        )
+        parts.push(own.pop_all())
+    return member
+
+
+def replace_process() -> None:
+    """Start the same program again in this process: nothing of the former leader is left, and the service manager sees
+    the same process."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "corral.cli.main", *sys.argv[1:]])
+
+
+def _own_log(settings: Settings) -> Path | None:
+    """Servers that share a home have log files of their own."""
+    path = settings.log_path
+    name = settings.high_availability.name_at(settings.server.port)
+    return None if path is None else path.with_name(f"{path.stem}-{name}{path.suffix}")
+
+
+def _prepared(settings: Settings, parts: ExitStack, log_path: Path | None, *, is_shared: bool = False) -> socket.socket:
+    """Lock the home, open the log and listen. Raises CannotStart."""
+    parts.enter_context(_stoppable())
+    try:
+        parts.callback(HomeLock(settings.home, is_shared=is_shared).release)
+    except HomeLocked as problem:
+        raise CannotStart(str(problem), EXIT_LOCKED) from None
+    except OSError as error:
+        raise CannotStart(f"cannot use {settings.home}: {error.strerror}", EXIT_LOCKED) from None
+    if log_path is not None:
+        # After the lock: a second server must not write into the file of the first.
+        parts.callback(_log_file(settings, log_path))
+    _check_tls(settings)
+    # Before the store is opened: a server that cannot listen must not take the store over.
+    listener = _listen(settings.server.host, settings.server.port)
+    parts.callback(listener.close)
+    return listener
+
+
+def _waited(settings: Settings, listener: socket.socket, opened: Callable[[], Opened]) -> Opened:
     """Waits for a store that is unavailable, and answers requests with 503 meanwhile. Raises CannotStart."""
     place, pause = without_password(settings.database_url), FIRST_PAUSE_SECONDS
     with ExitStack() as waiting:
         while True:
             try:
-                return parts.enter_context(assembled(settings, take_over=take_over))
+                return opened()
             except StoreHeld as held:
                 raise CannotStart(held_text(held.holder, settings.home), EXIT_HELD) from None
             except LivingElsewhere as problem:
@@ -150,9 +209,11 @@ def _assembled(settings: Settings, listener: socket.socket, parts: ExitStack, *,
             except (HistoryTooNew, HistoryUnavailable) as error:
                 raise CannotStart(f"cannot open the metric history: {error}", EXIT_STORE) from None
             if pause == FIRST_PAUSE_SECONDS:
-                interim = Interim(listener)
+                interim = Interim(listener, settings.server)
                 interim.start()
                 waiting.callback(interim.stop)
+                # The wait may be long.
+                gc.enable()
             time.sleep(pause)
             pause = min(LONGEST_PAUSE_SECONDS, pause * 2)
 
@@ -176,10 +237,10 @@ def _stoppable() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _end_in_time(code: int) -> None:
+def _end_in_time(code: int, end_now: Callable[[int], None] | None = None) -> None:
     """End the process after a time, even if threads hang: the process may be killed at any moment anyway, and the next
     server finds the whole state in the store and at the engines."""
-    timer = threading.Timer(STOP_SECONDS - 0.5, _end_now, (code,))
+    timer = threading.Timer(STOP_SECONDS - 0.5, end_now or _end_now, (code,))
     timer.daemon = True
     timer.start()
 
@@ -197,11 +258,19 @@ def _end_now(code: int) -> None:
 class _Server(uvicorn.Server):
     """Ends event streams when it stops, and stops when the controller has failed."""
 
-    def __init__(self, settings: Settings, assembly: Assembly) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        app: FastAPI,
+        *,
+        must_end: Callable[[], bool] = lambda: False,
+        end_now: Callable[[int], None] | None = None,
+    ) -> None:
+        """`must_end`: the server stops although its controller works. `end_now` is called if it cannot stop in time."""
         proxies = list(settings.server.trusted_proxies)
         super().__init__(
             uvicorn.Config(
-                assembly.app,
+                app,
                 loop="uvloop",
                 http=limited_protocol(connection_limits(settings)),
                 # For the Jupyter of workbenches. Without compression: it would cost memory for every open page.
@@ -218,16 +287,46 @@ class _Server(uvicorn.Server):
                 forwarded_allow_ips=proxies,
                 timeout_keep_alive=settings.server.idle_seconds,
                 timeout_graceful_shutdown=DRAIN_SECONDS,
+                ssl_certfile=settings.server.tls_certificate or None,
+                ssl_keyfile=settings.server.tls_key or None,
             )
         )
-        self._context = assembly.context
+        self._app = app
+        self._must_end = must_end
+        self._end_now = end_now
+        #: the context whose pages of workbenches are served
+        self._opened: ServerContext | None = None
+        server = settings.server
+        self._certificate = CertificateFiles(server.tls_certificate, server.tls_key) if server.has_tls else None
+
+    @property
+    def _context(self) -> ServerContext:
+        return present_context(self._app)
+
+    def serve_on(self, listener: socket.socket) -> None:
+        # Uvicorn raises the signal again when it has stopped; it must not end the process then.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self.handle_exit)
+        _tune_garbage_collection()
+        self.run(sockets=[listener])
 
     async def on_tick(self, counter: int) -> bool:
-        return await super().on_tick(counter) or not self._context.controller.is_alive
+        if self._context is not self._opened:
+            await self._open_pages()
+        # There are ten ticks in a second.
+        if self._certificate is not None and self.config.ssl is not None and counter % int(CHECK_SECONDS * 10) == 0:
+            self._certificate.reload_if_changed(self.config.ssl)
+        return await super().on_tick(counter) or self._must_end() or not self._context.controller.is_alive
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        await self._context.origins.ports.start(partial(serve_at, self))
+        await self._open_pages()
+
+    async def _open_pages(self) -> None:
+        """The ports for pages of workbenches: the leader's, if there are several servers."""
+        self._opened = self._context
+        if not isinstance(self._opened.controller, Follower):
+            await self._opened.origins.ports.start(partial(serve_at, self))
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if not self.should_exit:
@@ -235,8 +334,8 @@ class _Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        if self._context.controller.failure is not None:
-            _end_in_time(EXIT_FAILED)
+        if self._context.controller.failure is not None or self._must_end():
+            _end_in_time(EXIT_FAILED, self._end_now)
         self._context.feed.close()
         await super().shutdown(sockets)
 
@@ -248,6 +347,12 @@ def connection_limits(settings: Settings) -> ConnectionLimits:
         per_address=settings.server.max_connections_per_address,
         trusted=settings.server.trusted_proxies,
     )
+
+
+def _check_tls(settings: Settings) -> None:
+    server = settings.server
+    if server.has_tls and (problem := check_certificate(server.tls_certificate, server.tls_key)):
+        raise CannotStart(f"the certificate {server.tls_certificate} cannot be used: {problem}", EXIT_FAILED)
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -266,11 +371,21 @@ def _listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _greet(out: TextIO, listener: socket.socket, assembly: Assembly) -> None:
+def _tune_garbage_collection() -> None:
+    """Modules and settings are never freed, so they are not searched. Requests leave few cycles: with the default
+    thresholds the collector runs several times for each submitted job and frees next to nothing."""
+    gc.enable()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+
+
+def _greet(out: TextIO, listener: socket.socket, settings: Settings, one_time_password: str | None) -> None:
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
-    out.write(f"corral {assembly.context.version} runs at http://{shown}:{port}\n")
-    if assembly.one_time_password is not None:
+    scheme = "https" if settings.server.has_tls else "http"
+    out.write(f"corral {VERSION} runs at {scheme}://{shown}:{port}\n")
+    if one_time_password is not None:
         out.write("This is the first start. Sign in as user operator with this one-time password:\n")
-        out.write(f"  {assembly.one_time_password}\n")
+        out.write(f"  {one_time_password}\n")
     out.flush()

@@ -12,6 +12,7 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from corral.server.http.problems import store_unavailable
+from corral.server.settings.sections import ServerSettings
 
 log = logging.getLogger("corral.server")
 
@@ -21,7 +22,7 @@ _STOP_SECONDS = 2.0
 class Interim:
     """On a thread of its own, with a copy of the socket that the server will listen on."""
 
-    def __init__(self, listener: socket.socket) -> None:
+    def __init__(self, listener: socket.socket, server: ServerSettings) -> None:
         config = uvicorn.Config(
             _answer,
             loop="uvloop",
@@ -32,6 +33,8 @@ class Interim:
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=1,
+            ssl_certfile=server.tls_certificate or None,
+            ssl_keyfile=server.tls_key or None,
         )
         self._server = uvicorn.Server(config)
         # A copy: uvicorn closes its listening socket.

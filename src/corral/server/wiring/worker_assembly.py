@@ -5,17 +5,21 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import dataclass
 from secrets import token_hex
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from corral.control.datasets import datasets
 from corral.server.datasets.operation_runner import OperationRunner
+from corral.server.fleet.drain_worker import DrainWorker
 from corral.server.jobs.checkpoint_watch import CheckpointWatch
+from corral.server.people.budget_worker import BudgetWorker
 from corral.server.reports.report_worker import ReportWorker
 from corral.server.scheduling.defragmentation_worker import DefragmentationWorker
 from corral.server.scheduling.estimate_worker import EstimateWorker
 from corral.server.schemas.base import rfc3339
+from corral.server.system.backup.backup_worker import BackupWorker
 from corral.server.system.disk_watch import DiskWatch
 from corral.server.system.retention_worker import Retention
+from corral.server.system.servers import Servers
 from corral.server.whatif.shadow_runner import ShadowRunner
 from corral.server.whatif.simulation_runner import SimulationRunner
 from corral.server.wiring.foundation import Foundation
@@ -31,9 +35,6 @@ class Worker(Protocol):
     def stop(self) -> None: ...
 
 
-_AnyWorker = TypeVar("_AnyWorker", bound=Worker)
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Workers:
     """Workers that routes use."""
@@ -47,9 +48,9 @@ class Workers:
     disk_watch: DiskWatch
 
 
-def at_work(base: Foundation, parts: ExitStack) -> Workers:
+def at_work(base: Foundation, parts: ExitStack, servers: Servers) -> Workers:
     """Start the workers. Closing `parts` stops them, the last one first."""
-    settings, controller, store, clock, feed = base.settings, base.controller, base.store, base.clock, base.feed
+    settings, controller, store, clock = base.settings, base.controller, base.store, base.clock
     _run(parts, base.workbenches)
     if settings.fault_tolerance.enable_checkpointing:
         _run(parts, CheckpointWatch(controller=controller, checkpoints=base.checkpoints, clock=clock))
@@ -61,44 +62,20 @@ def at_work(base: Foundation, parts: ExitStack) -> Workers:
             fleet=base.clusters.fleet,
             box=base.box,
             clock=clock,
-            followers=feed,
+            followers=base.feed,
+            servers=servers,
         )
     )
-    report_worker = ReportWorker(
-        controller=controller,
-        store=store,
-        history=monitoring.history,
-        files=DirectoryReportFiles(settings.home / "reports"),
-        clock=clock,
-        cluster=settings.cluster[0].name,
-    )
-    estimate_worker = EstimateWorker(
-        controller=controller,
-        store=store,
-        clock=clock,
-        announce=lambda at: feed.notify("estimates", "estimates", {"at": rfc3339(at)}, for_everyone=True),
-    )
-    simulation_runner = SimulationRunner(
-        controller=controller, store=store, clock=clock, folder=settings.home / "simulations", notify=feed.notify
-    )
-    workers = Workers(
-        monitoring=monitoring,
-        report_worker=_run(parts, report_worker),
-        estimate_worker=_run(parts, estimate_worker),
-        simulation_runner=_run(parts, simulation_runner),
-        shadow_runner=_run(parts, ShadowRunner(controller=controller, store=store, notify=feed.notify)),
-        operation_runner=_operation_runner(base),
-        disk_watch=DiskWatch(
-            controller=controller,
-            engines=base.clusters.engines,
-            home_of=lambda job_id: str(base.workspace.home(job_id)),
-            limits=base.disk_limits,
-        ),
-    )
-    _run(parts, base.volume_upkeep)
-    _run(parts, workers.disk_watch)
-    _run(
-        parts,
+    # Storages of datasets belong to one store: the store gets its id before the first commit.
+    controller.execute(datasets.name_store, token_hex(16)).result(_START_SECONDS)
+    workers = at_rest(base, monitoring)
+    for worker in (
+        workers.report_worker,
+        workers.estimate_worker,
+        workers.simulation_runner,
+        workers.shadow_runner,
+        base.volume_upkeep,
+        workers.disk_watch,
         Retention(
             controller=controller,
             store=store,
@@ -107,10 +84,10 @@ def at_work(base: Foundation, parts: ExitStack) -> Workers:
             rules=settings.retention_rules,
             clock=clock,
         ),
-    )
-    _run(parts, workers.operation_runner)
-    _run(
-        parts,
+        workers.operation_runner,
+        BackupWorker(settings, clock),
+        BudgetWorker(controller=controller, clock=clock),
+        DrainWorker(controller=controller, clock=clock),
         DefragmentationWorker(
             controller=controller,
             store=store,
@@ -118,25 +95,52 @@ def at_work(base: Foundation, parts: ExitStack) -> Workers:
             rules=settings.analysis_rules,
             at=settings.policies.defragment_at,
         ),
-    )
+    ):
+        _run(parts, worker)
     return workers
 
 
-def _operation_runner(base: Foundation) -> OperationRunner:
-    # Storages of datasets belong to one store: the store gets its id before the first commit.
-    base.controller.execute(datasets.name_store, token_hex(16)).result(_START_SECONDS)
-    return OperationRunner(
-        controller=base.controller,
-        store=base.store,
-        settings=base.settings,
-        box=base.box,
-        volume_path=base.volume_upkeep.driver.path_of,
-        workspace=base.workspace,
-        notify=base.feed.notify,
+def at_rest(base: Foundation, monitoring: Monitoring) -> Workers:
+    """The workers that routes use, not started."""
+    settings, controller, store, clock, feed = base.settings, base.controller, base.store, base.clock, base.feed
+    return Workers(
+        monitoring=monitoring,
+        report_worker=ReportWorker(
+            controller=controller,
+            store=store,
+            history=monitoring.history,
+            files=DirectoryReportFiles(settings.home / "reports"),
+            clock=clock,
+            cluster=settings.cluster[0].name,
+        ),
+        estimate_worker=EstimateWorker(
+            controller=controller,
+            store=store,
+            clock=clock,
+            announce=lambda at: feed.notify("estimates", "estimates", {"at": rfc3339(at)}, for_everyone=True),
+        ),
+        simulation_runner=SimulationRunner(
+            controller=controller, store=store, clock=clock, folder=settings.home / "simulations", notify=feed.notify
+        ),
+        shadow_runner=ShadowRunner(controller=controller, store=store, notify=feed.notify),
+        operation_runner=OperationRunner(
+            controller=controller,
+            store=store,
+            settings=settings,
+            box=base.box,
+            volume_path=base.volume_upkeep.driver.path_of,
+            workspace=base.workspace,
+            notify=feed.notify,
+        ),
+        disk_watch=DiskWatch(
+            controller=controller,
+            engines=base.clusters.engines,
+            home_of=lambda job_id: str(base.workspace.home(job_id)),
+            limits=base.disk_limits,
+        ),
     )
 
 
-def _run(parts: ExitStack, worker: _AnyWorker) -> _AnyWorker:
+def _run(parts: ExitStack, worker: Worker) -> None:
     worker.start()
     parts.callback(worker.stop)
-    return worker

@@ -54,7 +54,8 @@ class WorkbenchOrigins:
             return self._pattern.replace("{workbench}", job_id)
         if self._pattern is None and is_loopback(host) and asked.scheme == "http":
             return f"http://{job_id}.localhost:{asked.port or 80}"
-        if self._pattern is None and (asked.scheme != "http" or is_loopback(self._server.host)):
+        scheme = "https" if self._server.has_tls else "http"
+        if self._pattern is None and (asked.scheme != scheme or is_loopback(self._server.host)):
             raise _no_way()
         try:
             port = await self.ports.port_of(job_id)
@@ -62,7 +63,7 @@ class WorkbenchOrigins:
             raise Problem(503, "No port left", f"{error}.", slug="no-port") from None
         if self._pattern is not None:
             return self._pattern.replace("{port}", str(port))
-        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
     def own_url(self, job_id: str, scope: Scope, asked: URL) -> str:
         """The origin of the request, which is for this workbench."""

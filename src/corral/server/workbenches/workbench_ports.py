@@ -139,7 +139,9 @@ async def serve_at(server: uvicorn.Server, listener: socket.socket) -> None:
             config=config, server_state=server.server_state, app_state=server.lifespan.state
         )
 
-    opened = await asyncio.get_running_loop().create_server(protocol, sock=listener, backlog=config.backlog)
+    opened = await asyncio.get_running_loop().create_server(
+        protocol, sock=listener, backlog=config.backlog, ssl=config.ssl
+    )
     server.servers.append(opened)
 
 

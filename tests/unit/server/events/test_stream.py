@@ -11,6 +11,7 @@ from corral.control.live.unit_of_work import Caller
 from corral.control.ports import Round
 from corral.control.records import EventRecord, Function
 from corral.server.events import stream as stream_module
+from corral.server.events.followers import PACE_SECONDS_EACH, Follower, Followers
 from corral.server.events.stream import EventFeed, Update, sse
 from corral.server.events.visibility import may_see_event
 
@@ -162,3 +163,26 @@ def test_who_may_see_what() -> None:
     curious = Caller(name="bob", functions=frozenset({Function.SEE_OTHERS_JOBS}))
     assert [may_see_event(e, curious) for e in (own, fleet, secret)] == [True, True, False]
     assert all(may_see_event(e, Caller(name="op", is_operator=True)) for e in (own, fleet, secret))
+
+
+def test_the_pause_between_rounds_grows_with_the_followers_and_has_no_fixed_part() -> None:
+    async def pause_for(count: int) -> float:
+        followers = Followers()
+        loop = asyncio.get_running_loop()
+        delays: list[float] = []
+        for _ in range(count):
+            followers.add(Follower(ping_seconds=60))
+        followers.wake_soon()
+        while followers._next_round is not None:
+            await asyncio.sleep(0)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(loop, "call_later", lambda delay, *_: delays.append(delay))
+            patch.setattr(loop, "time", lambda: followers._last_round)
+            followers.wake_soon()
+        return delays[0]
+
+    async def story() -> None:
+        assert await pause_for(1) == pytest.approx(PACE_SECONDS_EACH)
+        assert await pause_for(500) == pytest.approx(500 * PACE_SECONDS_EACH)
+
+    asyncio.run(story())

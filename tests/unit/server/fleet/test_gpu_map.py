@@ -13,7 +13,7 @@ from corral.control.records import AttemptRecord
 from corral.control.system.policies import Policies
 from corral.core.model import Job, Node, Taken
 from corral.core.snapshot.changes import PutJob, PutNode
-from corral.server.fleet.gpu_map import fleet_now, map_of
+from corral.server.fleet.gpu_map import map_of, map_page
 from corral.server.schemas.fleet.gpu_map import GpuMapView
 from corral.telemetry.readings import LatestReadings
 from tests.unit.core.builders import node, running
@@ -42,7 +42,7 @@ def read(*readings: GpuReading) -> LatestReadings:
 
 
 def shown(state: State, latest: LatestReadings, caller: Caller = OPERATOR, now: float = 10.0) -> dict[str, Any]:
-    body: dict[str, Any] = json.loads(map_of(fleet_now(state, now), latest.all(now), caller, now))
+    body: dict[str, Any] = json.loads(map_of(map_page(state, now), latest.all(now), caller, now))
     GpuMapView.model_validate(body)
     assert {len(column) for column in body["gpus"].values()} == {len(body["gpus"]["id"])}
     return body

@@ -8,10 +8,11 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
+from corral.control.datasets import datasets
 from corral.control.errors import NotFound, WrongState
 from corral.control.jobs import job_clone, job_edit, jobs
 from corral.control.ports import AttemptPhase, Store
-from corral.control.records import JobFilter, JobRecord, JobSpec
+from corral.control.records import DEFAULT_TARGET, JobFilter, JobRecord, JobSpec
 from corral.core.jobs.job_fields import (
     JOB_FIELDS,
     KEPT_BY_JOB,
@@ -48,6 +49,7 @@ SAMPLES: dict[str, tuple[Any, Any]] = {
     "preemptible": (False, True),
     "restart_unsaved": (True, False),
     "checkpoint_interval": (60.0, 90.0),
+    "commit_outputs": ("weights=best", "weights"),
 }
 #: What corral itself writes into a job: its identity and its life. Everything else is a field of the table.
 LIFE = frozenset(
@@ -126,7 +128,9 @@ def _submittable() -> list[JobField]:
 
 @pytest.fixture
 def desk(store: Store) -> Desk:
-    return copied_desk(store, Desk)
+    made = copied_desk(store, Desk)
+    made.do(datasets.create, ANN, name="weights", target=DEFAULT_TARGET, description="")
+    return made
 
 
 def _sample(row: JobField, which: int) -> Any:

@@ -13,7 +13,7 @@ from corral.control.jobs.jobs import submit
 from corral.control.live.controller import Controller
 from corral.control.live.state import State
 from corral.control.monitoring import gpu_health
-from corral.control.ports import AttemptPhase, GpuReading, Holder, Round, Store
+from corral.control.ports import AttemptPhase, GpuReading, Round, Store
 from corral.control.records import EventFilter
 from corral.control.system.policies import Policies
 from corral.core.model import EndReason, GpuHealth, JobState
@@ -95,7 +95,7 @@ class Hall:
             for node in ("n1", "n2")
             for index in range(4)
         ]
-        held: dict[str, list[Holder]] = self.controller.inspect(holders).result(10)
+        held = self.controller.inspect(holders).result(10)
         return Round(at=self.clock.time, gpus=gpus, holders=held)
 
 

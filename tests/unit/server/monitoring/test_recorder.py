@@ -28,6 +28,8 @@ from corral.core.model import Queue, Request
 from corral.core.snapshot.changes import PutJob, PutNode, PutQueue
 from corral.server.monitoring.fleet_metrics import FleetFacts, read_fleet
 from corral.server.monitoring.recorder import MAX_WAITING, Recorder, fleet_values
+from corral.telemetry.reading_sums import GpuSums
+from corral.telemetry.readings import LatestReadings
 from tests.unit.core.builders import node, running, waiting
 from tests.unit.telemetry.history_model import NoHistory, SetClock, open_history
 
@@ -217,13 +219,16 @@ def a_fleet() -> FleetFacts:
 def test_the_fleet_in_a_few_numbers() -> None:
     fleet = a_fleet()
     ids = [gpu.gpu.id for gpu in fleet.nodes[0].gpus]
-    latest = {
-        ids[0]: GpuReading(gpu_id=ids[0], at=T, utilization=0.8, power_watts=200.0, temperature_celsius=70.0),
-        ids[1]: GpuReading(gpu_id=ids[1], at=T, utilization=0.4, power_watts=150.0, temperature_celsius=60.0),
-        ids[2]: GpuReading(gpu_id=ids[2], at=T, utilization=0.9, power_watts=50.0, temperature_celsius=75.0),
-        ids[3]: GpuReading(gpu_id=ids[3], at=T, lost=True),
-    }
-    values = fleet_values(fleet, latest, T)
+    latest = LatestReadings(stale_after_seconds=15.0)
+    latest.update(
+        [
+            GpuReading(gpu_id=ids[0], at=T, utilization=0.8, power_watts=200.0, temperature_celsius=70.0),
+            GpuReading(gpu_id=ids[1], at=T, utilization=0.4, power_watts=150.0, temperature_celsius=60.0),
+            GpuReading(gpu_id=ids[2], at=T, utilization=0.9, power_watts=50.0, temperature_celsius=75.0),
+            GpuReading(gpu_id=ids[3], at=T, lost=True),
+        ]
+    )
+    values = fleet_values(fleet, latest.sums(fleet.held, T, idle_below=0.0), T)
     assert {metric: values[metric][CLUSTER] for metric in CLUSTER_METRICS} == {
         Metric.CLUSTER_ALLOCATION: 1.0,
         # activity of a GPU that no job holds is not use
@@ -240,7 +245,7 @@ def test_the_fleet_in_a_few_numbers() -> None:
 
 
 def test_without_readings_use_and_power_are_unknown_not_zero() -> None:
-    values = fleet_values(a_fleet(), {}, T)
+    values = fleet_values(a_fleet(), GpuSums(), T)
     unknown = {Metric.CLUSTER_UTILIZATION, Metric.CLUSTER_POWER, Metric.CLUSTER_TEMPERATURE}
     assert unknown.isdisjoint(values)
     assert values[Metric.CLUSTER_GPUS_HELD] == {CLUSTER: 2.0}

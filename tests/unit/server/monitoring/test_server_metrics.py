@@ -22,7 +22,8 @@ from corral.server.monitoring.exposition import Histogram, gauge, labels, render
 from corral.server.monitoring.fleet_metrics import Seen, families_of, read_fleet
 from corral.server.monitoring.server_metrics import ServerMetrics
 from corral.telemetry.prometheus import EXPOSED
-from corral.telemetry.readings import LatestHost, LatestReading
+from corral.telemetry.reading_sums import GpuSums
+from corral.telemetry.readings import LatestHost, LatestReading, LatestReadings
 from tests.unit.core.builders import node, running, waiting
 
 NOW = 10_000.0
@@ -87,9 +88,12 @@ def exposed(**changes: object) -> dict[tuple[str, frozenset[tuple[str, str]]], f
     """Everything that is written about the fleet, read by Prometheus' own parser."""
     state = a_fleet()
     gpus = [gpu.id for found in state.snapshot.nodes.values() for gpu in found.gpus]
+    fleet, latest = read_fleet(state, NOW), LatestReadings(stale_after_seconds=15.0)
+    latest.update(reading(gpu) for gpu in gpus[:-1])
     usual = {
         "now": NOW,
-        "fleet": read_fleet(state, NOW),
+        "fleet": fleet,
+        "read": latest.sums(fleet.held, NOW, idle_below=0.0),
         "job_counts": {"running": 1, "queued": 1, "completed": 7},
         "measured": {gpu: LatestReading(reading=reading(gpu), stale=gpu == gpus[-1]) for gpu in gpus},
         "hosts": {"n1": host("n1"), "n2": host("n2", stale=True)},
@@ -222,7 +226,7 @@ def test_stale_readings_are_left_out_and_counted() -> None:
     assert read == {"n1/0", "n1/1", "n2/0"}
     assert seen["corral_node_gpus_stale", of(node="n2")] == 1
     assert [own for name, own in seen if name == "corral_node_cpu_ratio"] == [of(node="n1")]
-    nothing = exposed(measured={}, hosts={})
+    nothing = exposed(measured={}, hosts={}, read=GpuSums())
     assert not [name for name, _ in nothing if name.startswith(("corral_gpu_t", "corral_gpu_u", "corral_node_cpu"))]
     # A GPU is held and nothing is measured: what it does is not known, and not zero.
     assert ("corral_cluster_utilization_ratio", of()) not in nothing
@@ -252,6 +256,14 @@ def test_every_kept_metric_has_one_name_and_its_subject_follows_from_a_label() -
         assert all(label in dict(own) for own in rows) if label else rows == [of()], name
 
 
+def test_series_of_single_gpus_can_be_left_out() -> None:
+    every, few = exposed(), exposed(per_gpu=False)
+    left_out = {name for name, _ in every.keys() - few.keys()}
+    assert left_out
+    assert all(name.startswith("corral_gpu_") for name in left_out)
+    assert few == {key: value for key, value in every.items() if key[0] not in left_out}
+
+
 def test_promtool_finds_nothing_to_say() -> None:
     promtool = shutil.which("promtool")
     if promtool is None:
@@ -270,6 +282,7 @@ def test_promtool_finds_nothing_to_say() -> None:
         job_counts={},
         measured={gpu: LatestReading(reading=reading(gpu), stale=False) for gpu in gpus},
         hosts={"n1": host("n1")},
+        read=GpuSums(),
         per_user=True,
     )
     text = render([*families_of(seen), *metrics.families()])

@@ -11,14 +11,17 @@ from corral.server.system.parts import Part, PartKind, with_past
 from corral.server.system.recent_log import KEPT_LINES, LogFilter, RecentLog
 
 
-def part(*, healthy: bool = True, detail: str = "", started_at: float | None = None, restarts: int = 0) -> Part:
+def part(
+    *, healthy: bool = True, detail: str = "", started_at: float | None = None, restarts: int | None = None
+) -> Part:
     return Part(
         name="exporter gpu-7:9400",
         kind=PartKind.EXPORTER,
         healthy=healthy,
         detail=detail,
         started_at=started_at,
-        restarts=restarts,
+        restarts=restarts or 0,
+        counts_restarts=restarts is not None,
     )
 
 
@@ -47,6 +50,13 @@ def test_a_part_that_knows_when_it_was_started_is_believed() -> None:
     assert seen((10.0, part(started_at=4.0)), (20.0, part(started_at=15.0, restarts=3))).since == 15.0
     assert seen((10.0, part(started_at=4.0)), (20.0, part(started_at=15.0, restarts=3))).restarts == 3
     assert seen((10.0, part(started_at=4.0)), (20.0, part(healthy=False, started_at=4.0))).since == 20.0
+
+
+def test_a_part_that_counts_its_restarts_is_believed_also_after_a_failure() -> None:
+    """A daemon that was unreachable for a moment was not started again; one more start is one more."""
+    moments = ((10.0, part(restarts=0)), (20.0, part(healthy=False, restarts=0)), (30.0, part(restarts=0)))
+    assert seen(*moments).restarts == 0
+    assert seen(*moments, (40.0, part(restarts=1))).restarts == 1
 
 
 @pytest.fixture

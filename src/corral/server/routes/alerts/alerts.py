@@ -74,6 +74,7 @@ async def list_alerts(
 
 @router.get("/alerts/{alert}", operation_id="get_alert", responses=problems(404))
 async def get_alert(alert: AlertId, caller: AnyCaller, context: Context) -> AlertView:
+    """One alert with its subject, values, acknowledgement and notices."""
     return await context.read(_shown, caller, alert)
 
 
@@ -111,6 +112,7 @@ async def create_silence(body: SilenceCreate, caller: Operator, context: Context
 
 @router.delete("/silences/{silence}", status_code=204, operation_id="delete_silence", responses=problems(403, 404))
 async def delete_silence(silence: str, caller: Operator, context: Context) -> Response:
+    """End a silence. Matching alerts send notices again."""
     await context.execute(alerts.delete_silence, caller, silence)
     return Response(status_code=204)
 
@@ -125,6 +127,7 @@ async def list_alert_signals(caller: Operator) -> ListView[SignalView]:
 async def list_alert_rules(
     caller: Operator, context: Context, limit: Limit = 50, cursor: Cursor = None
 ) -> ListView[RuleView]:
+    """All alert rules, built-in ones included, by name."""
     found = await context.read(lambda tables: tables.alerts.rules())
     views = [rule_view(rule) for rule in found]
     return page_of(views, key=lambda view: (view.name,), limit=limit, cursor=cursor)
@@ -132,16 +135,19 @@ async def list_alert_rules(
 
 @router.post("/alert-rules", status_code=201, operation_id="create_alert_rule", responses=problems(403, 409))
 async def create_alert_rule(body: RuleCreate, caller: Operator, context: Context) -> RuleView:
+    """Create an alert rule over one signal, with its threshold, duration, action and channels."""
     return rule_view(await context.execute(alerts.create_rule, caller, rule_of(body)))
 
 
 @router.get("/alert-rules/{name}", operation_id="get_alert_rule", responses=problems(403, 404))
 async def get_alert_rule(name: str, caller: Operator, context: Context) -> RuleView:
+    """One alert rule with its settings."""
     return rule_view(await context.read(alerts.existing_rule, name))
 
 
 @router.patch("/alert-rules/{name}", operation_id="edit_alert_rule", responses=problems(403, 404, 409))
 async def edit_alert_rule(name: str, body: RuleEdit, caller: Operator, context: Context) -> RuleView:
+    """Change the given fields of a rule. Alerts that fire are evaluated by the new settings at the next reading."""
     return rule_view(await context.execute(alerts.edit_rule, caller, name, changes_of(body)))
 
 

@@ -40,18 +40,21 @@ _LOOK_SECONDS = 0.1
 async def list_channels(
     caller: Operator, context: Context, limit: Limit = 50, cursor: Cursor = None
 ) -> ListView[ChannelView]:
+    """All channels, with the result of their latest notice; addresses are never shown."""
     found = await context.read(lambda tables: tables.channels.all())
     return page_of([channel_view(item) for item in found], key=lambda view: (view.name,), limit=limit, cursor=cursor)
 
 
 @router.post("/channels", status_code=201, operation_id="create_channel", responses=problems(403, 409, 503))
 async def create_channel(body: ChannelCreate, caller: Operator, context: Context) -> ChannelView:
+    """Create a channel for notices. The address is stored encrypted and never shown again."""
     values = await _values(context, body.model_dump())
     return channel_view(await context.execute(channels.create, caller, ChannelRecord(**values)))
 
 
 @router.get("/channels/{name}", operation_id="get_channel", responses=problems(403, 404))
 async def get_channel(name: str, caller: Operator, context: Context) -> ChannelView:
+    """One channel, without its address."""
     return channel_view(await context.read(channels.existing, name))
 
 

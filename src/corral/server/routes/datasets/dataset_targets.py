@@ -38,12 +38,15 @@ TEST_SECONDS = 60.0
 async def list_dataset_targets(
     caller: AnyCaller, context: Context, limit: Limit = 50, cursor: Cursor = None
 ) -> ListView[DatasetTargetView]:
+    """The places where datasets are stored; secrets are never shown."""
     views = await context.read(_views, context, caller)
     return page_of(views, key=lambda view: (view.name,), limit=limit, cursor=cursor)
 
 
 @router.post("", status_code=201, operation_id="create_dataset_target", responses=problems(403, 409, 503))
 async def create_dataset_target(body: DatasetTargetCreate, caller: Operator, context: Context) -> DatasetTargetView:
+    """Create a place for datasets: a directory or bucket for the files, corral's store or a Git repository for the
+    history."""
     token = body.metadata.token if isinstance(body.metadata, GitMetadataBody) else ""
     record = target_record(body, _locked(context, token))
     made = await context.execute(targets.create, caller, record)
@@ -52,6 +55,7 @@ async def create_dataset_target(body: DatasetTargetCreate, caller: Operator, con
 
 @router.get("/{target}", operation_id="get_dataset_target", responses=problems(404))
 async def get_dataset_target(target: str, caller: AnyCaller, context: Context) -> DatasetTargetView:
+    """One place for datasets, without its secrets."""
     return await context.read(_shown, context, target, caller)
 
 

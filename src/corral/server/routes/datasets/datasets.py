@@ -93,6 +93,7 @@ async def get_dataset(dataset: str, caller: AnyCaller, context: Context) -> Data
 
 @router.patch("/{dataset}", operation_id="edit_dataset", responses=problems(403, 404))
 async def edit_dataset(dataset: str, body: DatasetEdit, caller: AnyCaller, context: Context) -> DatasetView:
+    """Change the description or the settings of a dataset. Versions never change."""
     edited = await context.execute(datasets.edit, caller, dataset, description=body.description)
     return await context.read(_shown, caller, edited.id)
 
@@ -149,6 +150,7 @@ async def tag_dataset(dataset: str, tag: str, body: TagPut, caller: AnyCaller, c
 
 @router.delete("/{dataset}/tags/{tag}", status_code=204, operation_id="untag_dataset", responses=problems(403, 404))
 async def untag_dataset(dataset: str, tag: str, caller: AnyCaller, context: Context) -> Response:
+    """Remove a tag. The version that it named stays."""
     found = await context.read(datasets.writable, caller, dataset)
     await looked_up(context.library.untag, found, tag)
     await context.execute(datasets.untag, caller, found.id, tag)

@@ -28,7 +28,7 @@ router = resource_router("/datasets", "datasets")
 target_router = resource_router("/dataset-targets", "datasets")
 
 #: Clients know the path parameter by this name.
-OperationId = Annotated[str, Path(alias="errand")]
+OperationId = Annotated[str, Path(alias="operation")]
 
 
 @router.get("/{dataset}/commits", operation_id="list_dataset_commits", responses=problems(404))
@@ -57,7 +57,7 @@ async def commit_dataset(dataset: str, body: CommitCreate, caller: AnyCaller, co
     return _begun(context, operation)
 
 
-@router.get("/{dataset}/commits/{errand}", operation_id="get_dataset_commit", responses=problems(404))
+@router.get("/{dataset}/commits/{operation}", operation_id="get_dataset_commit", responses=problems(404))
 async def get_dataset_commit(
     dataset: str, operation: OperationId, caller: AnyCaller, context: Context
 ) -> OperationView:
@@ -67,7 +67,7 @@ async def get_dataset_commit(
         found = datasets.found(tx, caller, dataset)
         record = tx.datasets.operation(operation)
         if record is None or record.dataset != found.id:
-            raise NotFound(f"dataset {found.name} has no operation {operation!r}", field="errand")
+            raise NotFound(f"dataset {found.name} has no operation {operation!r}", field="operation")
         return record
 
     return _view(context, await context.read(read))
@@ -113,11 +113,13 @@ async def collect_dataset_garbage(
 
 
 @target_router.get(
-    "/{target}/collections/{errand}", operation_id="get_dataset_collection", responses=problems(403, 404)
+    "/{target}/collections/{operation}", operation_id="get_dataset_collection", responses=problems(403, 404)
 )
 async def get_dataset_collection(
     target: str, operation: OperationId, caller: Operator, context: Context
 ) -> OperationView:
+    """One garbage collection of a target: its state and what it has removed."""
+
     def read(tx: Transaction) -> OperationRecord:
         found = targets.existing(tx, target)
         return operations.existing(tx, operation, OperationKind.COLLECT, dataset=None, target=found.name)

@@ -8,10 +8,11 @@ from typing import Annotated, Any
 from fastapi import Query, Response
 
 from corral.control.fleet import catalog, offers
+from corral.control.fleet.live_fleet import Labels
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import Caller, Work
 from corral.control.records import FlavorRecord, PackageRecord
-from corral.core.model import JobKind, Node
+from corral.core.model import JobKind
 from corral.server.auth.callers import AnyCaller, Context, Operator
 from corral.server.http.context import ServerContext
 from corral.server.http.paging import Cursor, Limit, page_of
@@ -45,20 +46,23 @@ Nodes = Annotated[int | None, Query(ge=1, le=10_000, description="Number of node
 async def list_flavors(
     caller: AnyCaller, context: Context, limit: Limit = 50, cursor: Cursor = None
 ) -> ListView[FlavorView]:
+    """The flavors of the catalog: named kinds of hardware."""
     known = await context.read(catalog.load_catalog)
-    nodes = await context.inspect(_nodes)
+    kinds = await context.inspect(_kinds)
     page = page_of(known.flavors.values(), key=lambda flavor: (flavor.name,), limit=limit, cursor=cursor)
-    return ListView(items=[flavor_view(item, known, nodes) for item in page.items], next_cursor=page.next_cursor)
+    return ListView(items=[flavor_view(item, known, kinds) for item in page.items], next_cursor=page.next_cursor)
 
 
 @router.post("/flavors", status_code=201, operation_id="create_flavor", responses=problems(403, 409))
 async def create_flavor(body: FlavorCreate, caller: Operator, context: Context) -> FlavorView:
+    """Create a flavor: GPU models, node labels, and defaults for each GPU."""
     await context.execute(catalog.create_flavor, caller, FlavorRecord(**flavor_changes(body)))
     return await _flavor(context, body.name)
 
 
 @router.get("/flavors/{name}", operation_id="get_flavor", responses=problems(404))
 async def get_flavor(name: str, caller: AnyCaller, context: Context) -> FlavorView:
+    """One flavor."""
     return await _flavor(context, name)
 
 
@@ -107,12 +111,14 @@ async def list_packages(
 
 @router.post("/packages", status_code=201, operation_id="create_package", responses=problems(403, 409))
 async def create_package(body: PackageCreate, caller: Operator, context: Context) -> PackageView:
+    """Create a package: a size that users choose instead of GPUs, CPUs and memory."""
     await context.execute(catalog.create_package, caller, PackageRecord(**package_changes(body)))
     return await _package(context, body.name)
 
 
 @router.get("/packages/{name}", operation_id="get_package", responses=problems(404))
 async def get_package(name: str, caller: AnyCaller, context: Context) -> PackageView:
+    """One package, with how many of it would fit now."""
     return await _package(context, name)
 
 
@@ -138,7 +144,7 @@ async def delete_packages(body: NamesDelete, caller: Operator, context: Context)
 
 async def _flavor(context: ServerContext, name: str) -> FlavorView:
     known = await context.read(catalog.load_catalog)
-    return flavor_view(catalog.existing_flavor(known, name), known, await context.inspect(_nodes))
+    return flavor_view(catalog.existing_flavor(known, name), known, await context.inspect(_kinds))
 
 
 async def _package(context: ServerContext, name: str) -> PackageView:
@@ -146,8 +152,9 @@ async def _package(context: ServerContext, name: str) -> PackageView:
     return package_view(catalog.existing_package(known, name), known)
 
 
-def _nodes(state: State) -> list[Node]:
-    return list(state.snapshot.nodes.values())
+def _kinds(state: State) -> dict[tuple[Labels, str], int]:
+    """GPUs by the labels of their nodes and their model."""
+    return dict(state.fleet().kinds)
 
 
 def _edit_flavor(work: Work, caller: Caller, name: str, changes: dict[str, Any]) -> FlavorRecord:

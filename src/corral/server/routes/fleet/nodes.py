@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 from typing import Annotated
 
 from fastapi import Query, Response
 
 from corral.control.errors import NotFound, WrongState
+from corral.control.fleet import drains
 from corral.control.fleet import node_actions as fleet_use_cases
 from corral.control.fleet.cluster_health import ClusterHealth
 from corral.control.fleet.drain_preview import drain_preview
+from corral.control.fleet.live_fleet import GpuCounts
+from corral.control.fleet.node_views import GpuView as FleetGpu
+from corral.control.fleet.node_views import NodeView as FleetNode
+from corral.control.live.state import State
 from corral.control.live.unit_of_work import Caller
 from corral.control.monitoring import gpu_health
-from corral.control.scheduling import views
 from corral.core.model import WHOLE, GpuHealth, NodeState
 from corral.server.auth.callers import AnyCaller, Context, Operator
-from corral.server.fleet.gpu_map import fleet_now, map_of
-from corral.server.fleet.summary import Sight, counted, overview_of
+from corral.server.fleet.gpu_map import MAX_GPUS, map_of, map_page
+from corral.server.fleet.summary import counted_jobs, firing_alerts, installation_now, overview_of
 from corral.server.http.cluster_choice import check_cluster
 from corral.server.http.context import ServerContext
-from corral.server.http.paging import Cursor, Limit, page_of
+from corral.server.http.paging import Cursor, Limit, cursor_of, page_from, page_of
 from corral.server.http.query_times import time_of
 from corral.server.http.strict_route import problems, resource_router
 from corral.server.schemas.base import ListView, number, rfc3339
@@ -31,6 +38,7 @@ from corral.server.schemas.fleet.nodes import (
     GpuMark,
     GpuView,
     Measured,
+    NodeDrain,
     NodeView,
     OverviewView,
     gpu_view,
@@ -46,26 +54,26 @@ gpu_router = resource_router("", "fleet")
 async def list_clusters(
     caller: AnyCaller, context: Context, limit: Limit = 50, cursor: Cursor = None
 ) -> ListView[ClusterView]:
-    nodes = await context.inspect(views.node_views, context.clock.now())
-    left_out = await context.inspect(views.left_out)
+    """The clusters of the installation, with engine, health and capacity."""
+    found = await context.inspect(_clusters, [each.name for each in context.settings.cluster], context.clock.now())
     items = []
     for cluster in context.settings.cluster:
         seen = context.controller.health.get(cluster.name)
-        mine = [view for view in nodes if view.node.cluster == cluster.name]
+        counts = found[cluster.name]
         items.append(
             ClusterView(
                 name=cluster.name,
                 engine=cluster.engine,
                 healthy=seen is not None and seen.healthy,
-                detail=_detail(seen, left_out.get(cluster.name, frozenset())),
+                detail=_detail(seen, counts.left_out),
                 observed_at=rfc3339(seen.at) if seen is not None else None,
                 since=rfc3339(seen.since) if seen is not None else None,
-                nodes=len(mine),
-                nodes_ready=sum(view.node.state is NodeState.READY for view in mine),
-                gpus=sum(len(view.gpus) for view in mine),
-                gpus_free=sum(view.free_gpus for view in mine),
-                gpus_allocated=number(sum(gpu.held_milli for view in mine for gpu in view.gpus) / WHOLE),
-                gpus_taken=sum(len(view.node.taken.gpus) for view in mine),
+                nodes=counts.nodes,
+                nodes_ready=counts.nodes_ready,
+                gpus=counts.gpus.gpus,
+                gpus_free=counts.gpus.free,
+                gpus_allocated=number(counts.gpus.held_milli / WHOLE),
+                gpus_taken=counts.gpus.taken,
                 gpu_types=cluster.slurm.models if cluster.engine == "slurm" else {},
             )
         )
@@ -76,8 +84,10 @@ async def list_clusters(
 async def list_nodes(
     caller: AnyCaller, context: Context, limit: Limit = 50, cursor: Cursor = None
 ) -> ListView[NodeView]:
-    found = await context.inspect(views.node_views, context.clock.now())
-    page = page_of(found, key=lambda view: (view.node.id,), limit=limit, cursor=cursor)
+    """Nodes with state, capacity, free resources and labels."""
+    place = cursor_of(cursor, str)
+    found = await context.inspect(_nodes_after, place[0] if place is not None else None, limit + 1, context.clock.now())
+    page = page_from(found, key=lambda view: (view.node.id,), limit=limit)
     measured, hosts = measured_now(context), context.readings.hosts(context.clock.now())
     items = [node_view(view, measured, caller, hosts) for view in page.items]
     return ListView(items=items, next_cursor=page.next_cursor)
@@ -85,6 +95,7 @@ async def list_nodes(
 
 @router.get("/nodes/{node}", operation_id="get_node", responses=problems(404))
 async def get_node(node: str, caller: AnyCaller, context: Context) -> NodeView:
+    """One node with its GPUs, jobs and state."""
     return await _node(context, node, caller)
 
 
@@ -97,14 +108,16 @@ async def cordon_node(node: str, caller: Operator, context: Context) -> NodeView
 
 @router.post("/nodes/{node}/uncordon", operation_id="uncordon_node", responses=problems(403, 404, 409))
 async def uncordon_node(node: str, caller: Operator, context: Context) -> NodeView:
+    """Let a node take new jobs again; ends a cordon or drain."""
     await context.execute(fleet_use_cases.uncordon, caller, node)
     return await _node(context, node, caller)
 
 
 @router.post("/nodes/{node}/drain", operation_id="drain_node", responses=problems(403, 404, 409))
-async def drain_node(node: str, caller: Operator, context: Context) -> NodeView:
-    """Drain the node: it gets no new jobs, and becomes empty as its jobs end."""
-    await context.execute(fleet_use_cases.drain, caller, node)
+async def drain_node(node: str, caller: Operator, context: Context, body: NodeDrain | None = None) -> NodeView:
+    """Drain the node: it gets no new jobs, and becomes empty as its jobs end. With `empty_by`, jobs that are left at
+    that time are asked to save, and continue on other nodes or are queued again."""
+    await context.execute(drains.drain, caller, node, None if body is None else body.empty_by)
     return await _node(context, node, caller)
 
 
@@ -122,7 +135,7 @@ async def preview_drain(
     return drain_preview_view(found)
 
 
-@router.delete("/nodes/{node}", status_code=204, operation_id="remove_node", responses=problems(403, 404, 409))
+@router.delete("/nodes/{node}", status_code=204, operation_id="delete_node", responses=problems(403, 404, 409))
 async def remove_node(node: str, caller: Operator, context: Context) -> Response:
     """Remove a node that no longer exists. Refused if its engine still reports the node, or if it has jobs."""
     await context.execute(fleet_use_cases.remove, caller, node)
@@ -131,18 +144,26 @@ async def remove_node(node: str, caller: Operator, context: Context) -> Response
 
 @router.get("/gpus", operation_id="list_gpus", responses=problems())
 async def list_gpus(caller: AnyCaller, context: Context, limit: Limit = 50, cursor: Cursor = None) -> ListView[GpuView]:
-    found = [gpu for view in await context.inspect(views.node_views, context.clock.now()) for gpu in view.gpus]
-    page = page_of(found, key=lambda view: (view.node, view.gpu.index, view.gpu.id), limit=limit, cursor=cursor)
+    """GPUs with health, owner jobs and latest readings; filters by node, model and state."""
+    place = cursor_of(cursor, str, int, str)
+    found = await context.inspect(_gpus_after, place, limit + 1, context.clock.now())
+    page = page_from(found, key=_gpu_key, limit=limit)
     measured = measured_now(context)
     return ListView(items=[gpu_view(view, measured, caller) for view in page.items], next_cursor=page.next_cursor)
 
 
 @router.get("/gpus/map", operation_id="get_gpu_map", response_model=GpuMapView, responses=problems())
-async def get_gpu_map(caller: AnyCaller, context: Context) -> Response:
-    """All GPUs in columns, small enough to be fetched every few seconds."""
+async def get_gpu_map(
+    caller: AnyCaller,
+    context: Context,
+    limit: Annotated[int, Query(ge=1, le=MAX_GPUS, description="GPUs on a page; a node is never divided.")] = MAX_GPUS,
+    cursor: Cursor = None,
+) -> Response:
+    """All GPUs in columns, small enough to be fetched every few seconds; of a large fleet in pages."""
     now = context.clock.now()
-    fleet = await context.inspect(fleet_now, now)
-    return Response(map_of(fleet, measured_now(context), caller, now), media_type="application/json")
+    place = cursor_of(cursor, str)
+    page = await context.inspect(map_page, now, None if place is None else place[0], limit)
+    return Response(map_of(page, measured_now(context), caller, now), media_type="application/json")
 
 
 @router.post("/gpus/{gpu:path}/reset-health", operation_id="reset_gpu_health", responses=problems(403, 404))
@@ -177,6 +198,7 @@ async def self_test_gpu(gpu: str, caller: Operator, context: Context) -> GpuView
 
 @gpu_router.get("/gpus/{gpu:path}", operation_id="get_gpu", responses=problems(404))
 async def get_gpu(gpu: str, caller: AnyCaller, context: Context) -> GpuView:
+    """One GPU with its health, the evidence behind it, its jobs and its latest readings."""
     return await _gpu(context, gpu, caller)
 
 
@@ -188,15 +210,14 @@ async def get_overview(
         str | None, Query(max_length=253, description="Only this cluster; alerts are counted for all clusters.")
     ] = None,
 ) -> OverviewView:
+    """Numbers of the whole installation: nodes, GPUs, jobs by state, usage."""
     check_cluster(context, cluster)
     now = context.clock.now()
-    stored = await context.read(counted)
-    sight = Sight(
-        gpus=measured_now(context),
-        hosts=context.readings.hosts(now),
-        idle_below=context.settings.idle_rules.utilization,
-    )
-    return await context.inspect(overview_of, now, stored, sight, cluster)
+    seen = await context.inspect(installation_now, now, cluster)
+    jobs = seen.jobs if seen.jobs is not None else await context.read(counted_jobs)
+    read = context.readings.sums(seen.held, now, idle_below=context.settings.idle_rules.utilization, cluster=cluster)
+    alerts = await context.read(firing_alerts)
+    return overview_of(seen, jobs, alerts, read, context.readings.host_sums(now, seen.names))
 
 
 def measured_now(context: ServerContext) -> Measured:
@@ -211,16 +232,66 @@ def _detail(seen: ClusterHealth | None, left_out: frozenset[str]) -> str:
     return seen.detail
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Cluster:
+    nodes: int
+    nodes_ready: int
+    gpus: GpuCounts
+    #: nodes that are not used, because another cluster has one of that name
+    left_out: frozenset[str]
+
+
+def _clusters(state: State, names: Sequence[str], now: float) -> dict[str, _Cluster]:
+    fleet = state.fleet(now)
+    return {
+        name: _Cluster(
+            nodes=sum(count for (cluster, _), count in fleet.nodes.items() if cluster == name),
+            nodes_ready=fleet.nodes[name, NodeState.READY],
+            gpus=fleet.total(name),
+            left_out=state.left_out.get(name, frozenset()),
+        )
+        for name in names
+    }
+
+
+def _nodes_after(state: State, name: str | None, count: int, now: float) -> list[FleetNode]:
+    return [_with_drain(state, view) for view in islice(state.fleet(now).after(name), count)]
+
+
+def _with_drain(state: State, view: FleetNode) -> FleetNode:
+    drain = state.drains.get(view.node.id)
+    return view if drain is None else replace(view, drain=drain)
+
+
+def _node_now(state: State, node_id: str, now: float) -> FleetNode | None:
+    view = state.fleet(now).view(node_id)
+    return None if view is None else _with_drain(state, view)
+
+
+def _gpus_after(state: State, place: tuple[str, int, str] | None, count: int, now: float) -> list[FleetGpu]:
+    """The GPUs behind a place, by node, index and id."""
+    fleet = state.fleet(now)
+    rest = [] if place is None else [fleet.view(place[0])]
+    behind = chain((view for view in rest if view is not None), fleet.after(place[0] if place is not None else None))
+    ordered = (gpu for view in behind for gpu in sorted(view.gpus, key=_gpu_key))
+    return list(islice((gpu for gpu in ordered if place is None or _gpu_key(gpu) > place), count))
+
+
+def _gpu_key(view: FleetGpu) -> tuple[str, int, str]:
+    return view.node, view.gpu.index, view.gpu.id
+
+
 async def _node(context: ServerContext, node_id: str, caller: Caller) -> NodeView:
-    for view in await context.inspect(views.node_views, context.clock.now()):
-        if view.node.id == node_id:
-            return node_view(view, measured_now(context), caller, context.readings.hosts(context.clock.now()))
-    raise NotFound(f"there is no node {node_id!r}", field="node")
+    now = context.clock.now()
+    view = await context.inspect(_node_now, node_id, now)
+    if view is None:
+        raise NotFound(f"there is no node {node_id!r}", field="node")
+    return node_view(view, measured_now(context), caller, context.readings.hosts(now))
 
 
 async def _gpu(context: ServerContext, gpu_id: str, caller: Caller) -> GpuView:
-    for view in await context.inspect(views.node_views, context.clock.now()):
-        for device in view.gpus:
-            if device.gpu.id == gpu_id:
-                return gpu_view(device, measured_now(context), caller)
-    raise NotFound(f"there is no GPU {gpu_id!r}", field="gpu")
+    now = context.clock.now()
+    view = await context.inspect(lambda state: state.fleet(now).gpu(gpu_id))
+    if view is None:
+        raise NotFound(f"there is no GPU {gpu_id!r}", field="gpu")
+    return gpu_view(view, measured_now(context), caller)

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from fastapi import Response
 
 from corral.control.fleet import pools
+from corral.control.fleet.node_views import GpuView
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import Caller
 from corral.control.ports import Transaction
 from corral.control.records import PoolRecord
-from corral.control.scheduling import views
 from corral.server.auth.callers import AnyCaller, Context, Operator
 from corral.server.http.context import ServerContext
 from corral.server.http.paging import Cursor, Limit, page_of
@@ -35,6 +35,7 @@ router = resource_router("/pools", "pools")
 async def list_pools(
     caller: AnyCaller, context: Context, limit: Limit = 50, cursor: Cursor = None
 ) -> ListView[PoolView]:
+    """All pools with their GPUs, groups and what is free."""
     owned = await context.read(pools.pool_owners)
     page = page_of(owned, key=lambda item: (item[0].name,), limit=limit, cursor=cursor)
     found = await context.inspect(pools.pool_views, page.items, context.clock.now())
@@ -88,6 +89,6 @@ def _owned(tables: Transaction, name: str) -> tuple[PoolRecord, str | None]:
 
 def _with_gpus(
     state: State, owned: Sequence[tuple[PoolRecord, str | None]], now: float
-) -> tuple[pools.PoolView, dict[str, views.GpuView]]:
-    gpus = {gpu.gpu.id: gpu for node in views.node_views(state, now) for gpu in node.gpus}
-    return pools.pool_views(state, owned, now)[0], gpus
+) -> tuple[pools.PoolView, list[GpuView]]:
+    [facts] = pools.pool_views(state, owned, now)
+    return facts, pools.gpus_in(state, facts.record.name, now)

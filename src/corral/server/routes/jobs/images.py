@@ -49,11 +49,13 @@ async def list_images(
 
 @router.post("/images", status_code=201, operation_id="create_image", responses=problems(403, 409))
 async def create_image(body: ImageCreate, caller: AnyCaller, context: Context) -> ImageView:
+    """Register an image under a name, so that jobs can use it."""
     return _view(await context.execute(images.create, caller, ImageRecord(**image_values(body))), caller)
 
 
 @router.get("/images/{image}", operation_id="get_image", responses=problems(404))
 async def get_image(image: str, caller: AnyCaller, context: Context, owner: Owner = None) -> ImageView:
+    """One registered image."""
     return _view(await context.read(images.found, caller, image, owner), caller)
 
 
@@ -61,6 +63,7 @@ async def get_image(image: str, caller: AnyCaller, context: Context, owner: Owne
 async def edit_image(
     image: str, body: ImageEdit, caller: AnyCaller, context: Context, owner: Owner = None
 ) -> ImageView:
+    """Change the given fields of a registered image. Jobs that run are not affected."""
     return _view(await context.execute(images.edit, caller, image, owner, image_values(body)), caller)
 
 
@@ -98,6 +101,7 @@ async def put_registry_login(login: str, body: LoginPut, caller: AnyCaller, cont
 async def delete_registry_login(
     login: str, caller: AnyCaller, context: Context, platform: Platform = False
 ) -> Response:
+    """Delete the stored login of a registry."""
     await context.execute(images.delete_login, caller, login, is_platform=platform)
     return Response(status_code=204)
 

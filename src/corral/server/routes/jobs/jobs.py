@@ -25,7 +25,7 @@ from corral.control.monitoring.attempt_usage import usage_totals
 from corral.control.people.permissions import may_see_job
 from corral.control.ports import Transaction
 from corral.control.records import Function, IdleWarning, JobFilter, JobRecord, UsageRecord
-from corral.control.scheduling import elastic_jobs, views
+from corral.control.scheduling import views
 from corral.control.scheduling.suggestions import Suggestion, suggestions
 from corral.control.system import retention
 from corral.control.workbenches import workbenches
@@ -45,7 +45,7 @@ from corral.server.jobs.drafts import change_of, clone_of, draft_of, drafts_of
 from corral.server.jobs.preset_files import filled
 from corral.server.scheduling.estimate_worker import Current
 from corral.server.schemas.base import ListView
-from corral.server.schemas.jobs.job_bodies import JobBatch, JobClone, JobCreate, JobEdit, JobMove, JobResize
+from corral.server.schemas.jobs.job_bodies import JobBatch, JobClone, JobCreate, JobEdit, JobMove
 from corral.server.schemas.jobs.jobs import AttemptView, JobCountsView, JobView, attempt_view, disk_view, job_view
 from corral.server.schemas.monitoring.measurements import usage_view
 from corral.server.schemas.scheduling.explain import PlanView, WhyView, plan_view, why_view
@@ -181,7 +181,7 @@ async def get_job(job: str, caller: AnyCaller, context: Context) -> JobView:
 async def edit_job(job: str, body: JobEdit, caller: AnyCaller, context: Context) -> JobView:
     """Change the queue, the priority, the time limit and the dependencies of a job that does not run yet; if it never
     started, its size, too. The job keeps its waiting time."""
-    return job_view(await context.execute(_changed, job_edit.edit, caller, job, change=change_of(body)), caller)
+    return job_view(await context.execute(changed, job_edit.edit, caller, job, change=change_of(body)), caller)
 
 
 @router.delete("/jobs/{job}", status_code=204, operation_id="delete_job", responses=problems(404, 409))
@@ -193,22 +193,24 @@ async def delete_job(job: str, caller: AnyCaller, context: Context) -> Response:
 
 @router.post("/jobs/{job}/start", operation_id="start_job", responses=problems(404, 409))
 async def start_job(job: str, caller: AnyCaller, context: Context) -> JobView:
+    """Queue a job that was created on hold."""
     found = await context.read(own_record, caller, job)
     if workbenches.is_hosted(found.spec):
         missing = await asyncio.to_thread(context.workbenches.missing, found.job.user, found.spec, found.job.request)
-        return job_view(await context.execute(_changed, workbenches.start, caller, job, missing=missing), caller)
-    return job_view(await context.execute(_changed, jobs.start, caller, job), caller)
+        return job_view(await context.execute(changed, workbenches.start, caller, job, missing=missing), caller)
+    return job_view(await context.execute(changed, jobs.start, caller, job), caller)
 
 
 @router.post("/jobs/{job}/stop", operation_id="stop_job", responses=problems(404, 409))
 async def stop_job(job: str, caller: AnyCaller, context: Context) -> JobView:
-    return job_view(await context.execute(_changed, jobs.stop, caller, job), caller)
+    """Stop a job: it gets SIGTERM, its grace time, then SIGKILL. A job that waits ends at once."""
+    return job_view(await context.execute(changed, jobs.stop, caller, job), caller)
 
 
 @router.post("/jobs/{job}/requeue", operation_id="requeue_job", responses=problems(404, 409))
 async def requeue_job(job: str, caller: AnyCaller, context: Context) -> JobView:
     """Requeue a running job; it resumes later from its last checkpoint. This does not count as a retry."""
-    return job_view(await context.execute(_changed, jobs.requeue, caller, job), caller)
+    return job_view(await context.execute(changed, jobs.requeue, caller, job), caller)
 
 
 @router.post("/jobs/{job}/clone", status_code=201, operation_id="clone_job", responses=problems(403, 404, 409))
@@ -227,37 +229,32 @@ async def extend_job(job: str, caller: AnyCaller, context: Context) -> JobView:
 @router.post("/jobs/{job}/pin", operation_id="pin_job", responses=problems(403, 404, 409))
 async def pin_job(job: str, caller: AnyCaller, context: Context) -> JobView:
     """Move the job to the front of its waiting line."""
-    return job_view(await context.execute(_changed, jobs.pin, caller, job), caller)
+    return job_view(await context.execute(changed, jobs.pin, caller, job), caller)
 
 
 @router.post("/jobs/{job}/unpin", operation_id="unpin_job", responses=problems(403, 404, 409))
 async def unpin_job(job: str, caller: AnyCaller, context: Context) -> JobView:
-    return job_view(await context.execute(_changed, jobs.unpin, caller, job), caller)
+    """Remove the pin: the job is ordered by the policy of its queue again."""
+    return job_view(await context.execute(changed, jobs.unpin, caller, job), caller)
 
 
 @router.post("/jobs/{job}/keep", operation_id="keep_job", responses=problems(404))
 async def keep_job(job: str, caller: AnyCaller, context: Context) -> JobView:
     """Pin the job: retention does not remove it, its logs and its files."""
-    return job_view(await context.execute(_changed, retention.keep, caller, job), caller)
+    return job_view(await context.execute(changed, retention.keep, caller, job), caller)
 
 
 @router.post("/jobs/{job}/let-go", operation_id="let_go_job", responses=problems(404))
 async def let_go_job(job: str, caller: AnyCaller, context: Context) -> JobView:
     """Unpin the job: retention removes it like other ended jobs."""
-    return job_view(await context.execute(_changed, retention.let_go, caller, job), caller)
+    return job_view(await context.execute(changed, retention.let_go, caller, job), caller)
 
 
 @router.post("/jobs/{job}/move", operation_id="move_job", responses=problems(403, 404, 409))
 async def move_job(job: str, body: JobMove, caller: AnyCaller, context: Context) -> JobView:
     """Change the order among the caller's own waiting jobs."""
-    record = await context.execute(_changed, jobs.move, caller, job, before=body.before, after=body.after)
+    record = await context.execute(changed, jobs.move, caller, job, before=body.before, after=body.after)
     return job_view(record, caller)
-
-
-@router.post("/jobs/{job}/resize", operation_id="resize_job", responses=problems(404, 409))
-async def resize_job(job: str, body: JobResize, caller: AnyCaller, context: Context) -> JobView:
-    """Resize a running elastic job to more or fewer GPUs of its node. The job is warned, saves, and starts again."""
-    return job_view(await context.execute(_changed, elastic_jobs.resize, caller, job, gpus=body.gpus), caller)
 
 
 @router.get("/jobs/{job}/why", operation_id="why_job", responses=problems(404))
@@ -282,6 +279,7 @@ async def why_job(
 
 @router.get("/jobs/{job}/attempts", operation_id="list_attempts", responses=problems(404))
 async def list_attempts(job: str, caller: AnyCaller, context: Context) -> ListView[AttemptView]:
+    """The attempts of a job: where each ran, how it ended, and what it used."""
     now = context.clock.now()
 
     def read(tables: Transaction) -> list[AttemptView]:
@@ -360,7 +358,7 @@ def _extended(work: Work, caller: Caller, ref: str, rules: IdleRules) -> tuple[J
     return JobRecord(job=job, spec=work.jobs.spec(job.id)), work.state.idle_warnings.get(job.id)
 
 
-def _changed(work: Work, /, use_case: Callable[..., Job], caller: Caller, ref: str, **options: Any) -> JobRecord:
+def changed(work: Work, /, use_case: Callable[..., Job], caller: Caller, ref: str, **options: Any) -> JobRecord:
     """Run a use case and return the job's view."""
     job = use_case(work, caller, ref, **options)
     return JobRecord(job=job, spec=work.jobs.spec(job.id))

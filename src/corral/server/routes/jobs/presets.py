@@ -48,11 +48,12 @@ async def add_preset(body: PresetCreate, caller: Operator, context: Context) -> 
 
 @router.get("/{preset}", operation_id="get_preset", responses=problems(404))
 async def get_preset(preset: str, caller: AnyCaller, context: Context) -> PresetView:
+    """One preset with its parameters and their limits."""
     known = existing_preset(await context.read(load_presets), preset)
     return preset_view(known.preset, known.record, known.yaml)
 
 
-@router.delete("/{preset}", status_code=204, operation_id="remove_preset", responses=problems(403, 404))
+@router.delete("/{preset}", status_code=204, operation_id="delete_preset", responses=problems(403, 404))
 async def remove_preset(preset: str, caller: Operator, context: Context) -> Response:
     """Remove a preset. Jobs that were made from it are not changed."""
     await context.execute(presets.remove, caller, preset, shipped=frozenset(shipped_presets()))

@@ -61,6 +61,7 @@ async def get_gpu_metrics(
     until: Until = None,
     step: Step = None,
 ) -> MetricsView:
+    """Readings of one GPU over a time, in steps that fit the time."""
     wanted = _metrics(OF_GPUS, metric)
     span = _span(context, since, until, step, usual=HOUR)
     if not await context.inspect(_has_gpu, gpu):

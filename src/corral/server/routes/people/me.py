@@ -83,6 +83,7 @@ async def change_password(body: PasswordChange, caller: AnyCaller, identity: Sig
 async def list_tokens(
     caller: AnyCaller, context: Context, limit: Limit = 50, cursor: Cursor = None
 ) -> ListView[TokenView]:
+    """The caller's tokens with name, scope and last use; secrets are never shown."""
     tokens = await context.read(lambda tables: tables.credentials.of_user(caller.name, CredentialKind.TOKEN))
     page = page_of(tokens, key=lambda token: (round(token.created_at * 1000), token.id), limit=limit, cursor=cursor)
     return ListView(items=[token_view(token) for token in page.items], next_cursor=page.next_cursor)
@@ -110,6 +111,7 @@ async def create_token(body: TokenCreate, caller: AnyCaller, context: Context) -
 
 @router.delete("/tokens/{token_id}", status_code=204, operation_id="delete_token", responses=problems(403, 404))
 async def delete_token(token_id: str, caller: AnyCaller, context: Context) -> Response:
+    """Revoke a token. Requests with it are refused from now on."""
     await context.execute(user_accounts.drop_credential, caller, CredentialKind.TOKEN, token_id)
     context.identities.forget(caller.name)
     return Response(status_code=204)

@@ -26,6 +26,7 @@ router = resource_router("/permission-groups", "users")
 async def list_permission_groups(
     caller: Operator, context: Context, limit: Limit = 50, cursor: Cursor = None
 ) -> ListView[PermissionGroupView]:
+    """The permission groups with their rights and members."""
     found = await context.read(_views)
     return page_of(found, key=lambda view: (view.name,), limit=limit, cursor=cursor)
 
@@ -34,6 +35,7 @@ async def list_permission_groups(
 async def create_permission_group(
     body: PermissionGroupCreate, caller: Operator, context: Context
 ) -> PermissionGroupView:
+    """Create a permission group: rights that its members have."""
     functions = functions_of(body.functions) or frozenset()
     await context.execute(permissions.create, caller, body.name, functions, body.description)
     return await context.read(_view, body.name)
@@ -41,6 +43,7 @@ async def create_permission_group(
 
 @router.get("/{name}", operation_id="get_permission_group", responses=problems(403, 404))
 async def get_permission_group(name: str, caller: Operator, context: Context) -> PermissionGroupView:
+    """One permission group with its rights and members."""
     return await context.read(_view, name)
 
 
@@ -67,6 +70,7 @@ async def assign_permission_group(
 
 @router.delete("/{name}", status_code=204, operation_id="delete_permission_group", responses=problems(403, 404, 409))
 async def delete_permission_group(name: str, caller: Operator, context: Context) -> Response:
+    """Delete a permission group. Refused while it has members."""
     await context.execute(permissions.delete, caller, name)
     context.identities.forget_all()
     return Response(status_code=204)

@@ -50,6 +50,7 @@ async def list_providers(context: Context) -> ListView[ProviderView]:
 async def list_all_providers(
     request: Request, caller: Operator, context: Context, limit: Limit = 50, cursor: Cursor = None
 ) -> ListView[ProviderDetailView]:
+    """All sign-in providers with their settings, also those that are disabled; secrets are never shown."""
     known = await context.read(lambda tables: [item.id for item in tables.providers.all()])
     views = [await _view(context, request, provider_id) for provider_id in known]
     return page_of(views, key=lambda view: (view.id,), limit=limit, cursor=cursor)

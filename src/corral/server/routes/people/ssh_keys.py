@@ -21,6 +21,7 @@ router = resource_router("/me/ssh-keys", "me")
 async def list_ssh_keys(
     caller: AnyCaller, context: Context, limit: Limit = 50, cursor: Cursor = None
 ) -> ListView[SshKeyView]:
+    """The caller's SSH keys for workbenches."""
     mine = await context.read(lambda tables: tables.ssh_keys.of_user(caller.name))
     page = page_of(mine, key=lambda key: (round(key.created_at * 1000), key.id), limit=limit, cursor=cursor)
     return ListView(items=[ssh_key_view(key) for key in page.items], next_cursor=page.next_cursor)
@@ -34,7 +35,7 @@ async def add_ssh_key(body: SshKeyCreate, caller: AnyCaller, context: Context) -
     return ssh_key_view(key)
 
 
-@router.delete("/{key}", status_code=204, operation_id="remove_ssh_key", responses=problems(403, 404))
+@router.delete("/{key}", status_code=204, operation_id="delete_ssh_key", responses=problems(403, 404))
 async def remove_ssh_key(key: str, caller: AnyCaller, context: Context) -> Response:
     """Delete a key. After the answer, no workbench accepts it any more."""
     await context.execute(ssh_keys.remove, caller, key)

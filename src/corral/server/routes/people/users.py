@@ -68,6 +68,7 @@ async def create_user(body: UserCreate, caller: Operator, context: Context) -> U
 
 @router.get("/{name}", operation_id="get_user", responses=problems(403, 404))
 async def get_user(name: str, caller: Operator, context: Context) -> UserView:
+    """One user with role, group, quota and score."""
     [view] = await _shown(context, [await context.read(user_accounts.existing, name)])
     return view
 
@@ -94,6 +95,7 @@ async def edit_user(name: str, body: UserEdit, caller: Operator, context: Contex
 
 @router.delete("/{name}", status_code=204, operation_id="delete_user", responses=problems(403, 404, 409))
 async def delete_user(name: str, caller: Operator, context: Context) -> Response:
+    """Delete a user without live jobs. Ended jobs, usage and the audit log stay."""
     await context.execute(user_accounts.delete_user, caller, name)
     await asyncio.to_thread(context.library.sent.forget_user, name)
     context.identities.forget(name)

@@ -9,7 +9,7 @@ from fastapi import Query
 
 from corral.control.errors import NotFound
 from corral.control.reports.analysis import past_of, preview_defragmentation, run_analysis, snapshot_of
-from corral.control.scheduling import defragmentation
+from corral.control.scheduling.moves import defragmentation
 from corral.core.quantities import parse_duration
 from corral.core.reports.analysis.model import DefragmentationPlan
 from corral.server.auth.callers import Context, Operator

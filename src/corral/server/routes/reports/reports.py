@@ -11,6 +11,7 @@ from starlette.responses import FileResponse
 from corral.control.errors import NotFound, WrongState
 from corral.control.records import ReportState
 from corral.control.reports import reports
+from corral.reporting import pdf
 from corral.server.auth.callers import Context, Operator
 from corral.server.http.paging import Cursor, Limit, page_of
 from corral.server.http.problems import invalid_field
@@ -70,11 +71,13 @@ async def create_report(body: ReportCreate, caller: Operator, context: Context) 
 
 @router.get("/reports/{id}", operation_id="get_report", responses=problems(403, 404))
 async def get_report(id: str, caller: Operator, context: Context) -> ReportView:
+    """One stored report: its period, its state and its numbers."""
     return report_view(await context.read(reports.existing, id))
 
 
 @router.delete("/reports/{id}", status_code=204, operation_id="delete_report", responses=problems(403, 404))
 async def delete_report(id: str, caller: Operator, context: Context) -> Response:
+    """Delete a stored report."""
     await context.execute(reports.delete, caller, id)
     context.report_worker.files.remove([id])
     return Response(status_code=204)
@@ -106,6 +109,8 @@ async def get_report_file(
     name = reports.file_name(report, format)
     path = context.report_worker.files.path(id, name)
     if path is None:
+        if format == "pdf" and not pdf.is_installed():
+            raise NotFound("corral was installed without PDF: pip install 'corral[reports]'", field="format")
         raise NotFound(f"report {id} has no {format} file any more", field="format")
     return _sent(path, name, format)
 
@@ -114,6 +119,7 @@ async def get_report_file(
 async def list_report_schedules(
     caller: Operator, context: Context, limit: Limit = 50, cursor: Cursor = None
 ) -> ListView[ScheduleView]:
+    """The schedules of reports, with the time of the next one."""
     found = await context.read(lambda tables: tables.reports.schedules())
     now = context.clock.now()
     page = page_of(found, key=lambda schedule: (schedule.name,), limit=limit, cursor=cursor)
@@ -129,11 +135,13 @@ async def create_report_schedule(body: ScheduleCreate, caller: Operator, context
 
 @router.get("/report-schedules/{name}", operation_id="get_report_schedule", responses=problems(403, 404))
 async def get_report_schedule(name: str, caller: Operator, context: Context) -> ScheduleView:
+    """One schedule of reports, with the time of the next one."""
     return schedule_view(await context.read(reports.existing_schedule, name), context.clock.now())
 
 
 @router.patch("/report-schedules/{name}", operation_id="edit_report_schedule", responses=problems(403, 404))
 async def edit_report_schedule(name: str, body: ScheduleEdit, caller: Operator, context: Context) -> ScheduleView:
+    """Change the given fields of a schedule."""
     schedule = await context.execute(reports.edit_schedule, caller, name, changes_of(body))
     return schedule_view(schedule, context.clock.now())
 

@@ -36,6 +36,7 @@ router = resource_router("/queues", "queues")
 async def list_queues(
     caller: AnyCaller, context: Context, limit: Limit = 50, cursor: Cursor = None
 ) -> ListView[QueueView]:
+    """All queues with settings, limits and counts of jobs."""
     found = await context.inspect(views.queue_views)
     page = page_of(found, key=lambda view: (view.queue.name,), limit=limit, cursor=cursor)
     return ListView(items=[queue_view(view) for view in page.items], next_cursor=page.next_cursor)
@@ -43,12 +44,14 @@ async def list_queues(
 
 @router.post("", status_code=201, operation_id="create_queue", responses=problems(403, 409))
 async def create_queue(body: QueueCreate, caller: Operator, context: Context) -> QueueView:
+    """Create a queue in a pool, with its ordering policy, limits and guarantees."""
     queue = await context.execute(queues.create, caller, queue_of(body, context.settings.scheduling.blocking))
     return await _shown(context, queue.name)
 
 
 @router.get("/{name}", operation_id="get_queue", responses=problems(404))
 async def get_queue(name: str, caller: AnyCaller, context: Context) -> QueueView:
+    """One queue with settings, limits and counts of jobs."""
     return await _shown(context, name)
 
 
@@ -61,6 +64,7 @@ async def edit_queue(name: str, body: QueueEdit, caller: Operator, context: Cont
 
 @router.delete("/{name}", status_code=204, operation_id="delete_queue", responses=problems(403, 404, 409))
 async def delete_queue(name: str, caller: Operator, context: Context) -> Response:
+    """Delete a queue. Refused while it has jobs."""
     await context.execute(queues.delete, caller, name)
     return Response(status_code=204)
 

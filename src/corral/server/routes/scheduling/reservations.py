@@ -52,6 +52,7 @@ async def create_reservation(body: ReservationCreate, caller: Operator, context:
 
 @router.get("/{name}", operation_id="get_reservation", responses=problems(404))
 async def get_reservation(name: str, caller: AnyCaller, context: Context) -> ReservationView:
+    """One reservation with its GPUs by node, and how many owners and others hold."""
     return await _shown(context, name)
 
 

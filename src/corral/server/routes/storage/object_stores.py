@@ -44,6 +44,7 @@ async def list_object_stores(
 
 @router.post("", status_code=201, operation_id="create_object_store", responses=problems(403, 409, 503))
 async def create_object_store(body: ObjectStoreCreate, caller: Operator, context: Context) -> ObjectStoreView:
+    """Register a bucket with its credentials, which are stored encrypted and never shown again."""
     given = _locked(context, {**body.model_dump(), "kind": ObjectStoreKind(body.kind)})
     await context.execute(object_stores.create, caller, ObjectStoreRecord(**given))
     return await get_object_store(body.name, caller, context)
@@ -51,6 +52,8 @@ async def create_object_store(body: ObjectStoreCreate, caller: Operator, context
 
 @router.get("/{store}", operation_id="get_object_store", responses=problems(404))
 async def get_object_store(store: str, caller: AnyCaller, context: Context) -> ObjectStoreView:
+    """One object store, without its credentials."""
+
     def read(tables: Transaction) -> ObjectStoreView:
         found = object_stores.existing(tables, store, field="object-store")
         return _view(found, object_stores.volumes_of(tables), caller)

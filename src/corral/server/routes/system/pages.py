@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from corral.server.auth.callers import AnyCaller
-from corral.server.http.api_description import describe, docs_page
+from corral.server.http.description.api_description import describe, docs_page
 from corral.server.http.strict_route import PREFIX, StrictRoute
 
 router = APIRouter(route_class=StrictRoute, include_in_schema=False)

@@ -12,7 +12,7 @@ from starlette.responses import PlainTextResponse, Response
 from corral.control.errors import NotFound
 from corral.control.system import licence
 from corral.server.auth.callers import AnyCaller, Context, Operator, identity_of
-from corral.server.fleet.summary import counted
+from corral.server.fleet.summary import counted_jobs, firing_alerts
 from corral.server.http.context import ServerContext
 from corral.server.http.problems import Problem
 from corral.server.http.strict_route import PREFIX, StrictRoute, problems
@@ -63,8 +63,9 @@ async def set_licence(body: LicencePut, caller: Operator, context: Context) -> L
     return licence_view(await context.execute(licence.put, caller, body.token, public_key_of(context)))
 
 
-@router.delete(f"{PREFIX}/about/licence", status_code=204, operation_id="remove_licence", responses=problems(403, 404))
+@router.delete(f"{PREFIX}/about/licence", status_code=204, operation_id="delete_licence", responses=problems(403, 404))
 async def remove_licence(caller: Operator, context: Context) -> Response:
+    """Remove the stored licence token."""
     await context.execute(licence.remove, caller)
     return Response(status_code=204)
 
@@ -114,16 +115,19 @@ async def get_metrics(request: Request, context: Context) -> Response:
     """Prometheus text. Needs signing in unless `server.metrics_open` is set."""
     if not context.settings.server.metrics_open:
         await identity_of(request, context)
-    counts = await context.read(counted)
     now = context.clock.now()
+    fleet = await context.inspect(read_fleet, now)
+    jobs = fleet.jobs if fleet.jobs is not None else await context.read(counted_jobs)
     seen = Seen(
         now=now,
-        fleet=await context.inspect(read_fleet, now),
-        job_counts=counts.jobs,
-        alerts=counts.alerts,
+        fleet=fleet,
+        job_counts=jobs,
+        alerts=await context.read(firing_alerts),
         measured=context.readings.all(now),
         hosts=context.readings.hosts(now),
+        read=context.readings.sums(fleet.held, now, idle_below=0.0),
         per_user=context.settings.server.metrics_per_user,
+        per_gpu=context.settings.server.metrics_per_gpu,
     )
     # On a thread: with many GPUs it takes long enough for other requests to notice.
     text = await asyncio.to_thread(_exposition, context, seen)

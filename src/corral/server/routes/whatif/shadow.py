@@ -40,6 +40,7 @@ async def start_shadow(body: RuleChanges, caller: Operator, context: Context) ->
 
 @router.delete("", status_code=204, operation_id="stop_shadow", responses=problems(403, 404))
 async def stop_shadow(caller: Operator, context: Context) -> Response:
+    """Stop the shadow policy. What it has found stays readable."""
     await context.execute(shadow.stop, caller)
     context.shadow_runner.wake()
     return Response(status_code=204)

@@ -81,6 +81,7 @@ async def create_simulation(body: SimulationCreate, caller: Operator, context: C
 
 @router.get("/{id}", operation_id="get_simulation", responses=problems(403, 404))
 async def get_simulation(id: str, caller: Operator, context: Context) -> SimulationView:
+    """One what-if question with its state and, when it is done, its answer."""
     return await _shown(context, id)
 
 
@@ -94,6 +95,7 @@ async def delete_simulation(id: str, caller: Operator, context: Context) -> Resp
 
 @router.post("/{id}/cancel", operation_id="cancel_simulation", responses=problems(403, 404, 409))
 async def cancel_simulation(id: str, caller: Operator, context: Context) -> SimulationView:
+    """Cancel a simulation that waits or runs."""
     record = await context.execute(simulations.cancel, caller, id)
     context.simulation_runner.drop(id)
     return simulation_view(record)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from corral.control.fleet.catalog import Catalog, matching_gpus
+from corral.control.fleet.live_fleet import Labels
 from corral.control.fleet.offers import Offer
 from corral.control.records import FlavorRecord, PackageRecord
-from corral.core.model import WHOLE, JobKind, Node
+from corral.core.model import WHOLE, JobKind
 from corral.core.quantities import parse_cpus, parse_gpus
 from corral.server.schemas.base import Body, Label, Number, Size, Text, View, number, rfc3339
 from corral.server.schemas.scheduling.queues import Kinds
@@ -139,7 +141,7 @@ def package_changes(body: PackageEdit) -> dict[str, Any]:
     return changes
 
 
-def flavor_view(flavor: FlavorRecord, catalog: Catalog, nodes: list[Node]) -> FlavorView:
+def flavor_view(flavor: FlavorRecord, catalog: Catalog, kinds: Mapping[tuple[Labels, str], int]) -> FlavorView:
     return FlavorView(
         name=flavor.name,
         models=list(flavor.models),
@@ -148,7 +150,7 @@ def flavor_view(flavor: FlavorRecord, catalog: Catalog, nodes: list[Node]) -> Fl
         memory_bytes_per_gpu=flavor.memory_bytes_per_gpu,
         default_gpus=flavor.default_gpus,
         description=flavor.description,
-        gpus_total=matching_gpus(flavor, nodes),
+        gpus_total=matching_gpus(flavor, kinds),
         packages=catalog.packages_of(flavor.name),
         created_at=rfc3339(flavor.created_at),
     )

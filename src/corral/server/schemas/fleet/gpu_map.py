@@ -46,3 +46,4 @@ class GpuMapView(View):
     owners: list[str]
     pools: list[str]
     gpus: GpuColumns
+    next_cursor: str | None = Field(description="Null on the last page.")

@@ -7,13 +7,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from corral.control.fleet import node_views as views
+from corral.control.fleet.drain_records import Drain
 from corral.control.live.unit_of_work import Caller
 from corral.control.people.permissions import may_see_job
 from corral.control.records import EventRecord
-from corral.control.scheduling import views
 from corral.core.model import WHOLE, GpuHealth, Job, JobState, NodeState
 from corral.core.monitoring.health.model import Evidence, Sign
-from corral.server.schemas.base import Body, Number, Text, View, number, rfc3339, rfc3339_or_none
+from corral.server.schemas.base import Body, Moment, Number, Text, View, number, rfc3339, rfc3339_or_none
 from corral.telemetry.readings import LatestHost, LatestReading
 
 
@@ -102,11 +103,27 @@ class TakenView(View):
     memory_bytes: int
 
 
+class NodeDrain(Body):
+    empty_by: Moment | None = Field(
+        default=None,
+        description="Jobs that are left at this time are asked to save and continue elsewhere; in the past: now. "
+        "Null: jobs run to their end.",
+    )
+
+
+class DrainView(View):
+    started_at: str
+    started_by: str
+    empty_by: str | None = Field(description="When jobs that are left are displaced; null: jobs run to their end.")
+    drained_at: str | None = Field(description="When the last job had left; null while jobs are left.")
+
+
 class NodeView(View):
     id: str
     cluster: str
     state: NodeState
     withheld: NodeState = Field(description="State set by an operator: ready, cordoned or draining.")
+    drain: DrainView | None = Field(description="The drain of the node; null if it is not being drained.")
     reason: str = Field(
         description="The engine's reason for giving the node no work; empty if the engine reports none."
     )
@@ -195,6 +212,7 @@ class EventView(View):
     actor: str
     action: str
     subject: str
+    owner: str = Field(description="The user whose job, volume or account the event is about; empty if there is none.")
     detail: dict[str, Any]
     source: str
 
@@ -251,8 +269,9 @@ def node_view(
     return NodeView(
         id=node.id,
         cluster=node.cluster,
-        state=node.state,
+        state=view.state,
         withheld=node.withheld,
+        drain=_drain_view(view.drain),
         reason=node.reason,
         cpus=number(node.cpu_milli / WHOLE),
         memory_bytes=node.memory_bytes,
@@ -270,6 +289,17 @@ def node_view(
         gpus=[gpu_view(gpu, measured, caller) for gpu in view.gpus],
         jobs=_holders(view.jobs, caller, node=node.id),
         host=host_view(hosts[node.id]) if node.id in hosts else None,
+    )
+
+
+def _drain_view(drain: Drain | None) -> DrainView | None:
+    if drain is None:
+        return None
+    return DrainView(
+        started_at=rfc3339(drain.started_at),
+        started_by=drain.started_by,
+        empty_by=rfc3339_or_none(drain.empty_by),
+        drained_at=rfc3339_or_none(drain.drained_at),
     )
 
 
@@ -307,6 +337,7 @@ def event_view(event: EventRecord) -> EventView:
         actor=event.actor,
         action=event.action,
         subject=event.subject,
+        owner=event.owner,
         detail=dict(event.detail),
         source=event.source,
     )

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import Annotated
 
 from pydantic import Field
 
+from corral.control.fleet.node_views import GpuView as GpuFacts
 from corral.control.fleet.pools import PoolView as PoolFacts
 from corral.control.live.unit_of_work import Caller
 from corral.control.people.groups import GroupChange
 from corral.control.people.groups import GroupView as GroupFacts
-from corral.control.scheduling.views import GpuView as GpuFacts
+from corral.control.people.quotas import GpuUse
 from corral.core.model import WHOLE
 from corral.server.schemas.base import Body, Label, Number, Text, View, number, rfc3339
 from corral.server.schemas.fleet.nodes import GpuView, Measured, gpu_view
@@ -82,6 +83,8 @@ class GroupView(View):
     pool: str | None
     users: list[str]
     users_count: int
+    gpus_held: Number = Field(description="GPUs that jobs of these users hold.")
+    gpus_asked: Number = Field(description="GPUs that waiting jobs of these users request.")
     created_at: str
 
 
@@ -90,7 +93,7 @@ def pool_view(facts: PoolFacts) -> PoolView:
         name=facts.record.name,
         description=facts.record.description,
         model=facts.model,
-        gpus_total=len(facts.gpus),
+        gpus_total=facts.gpus,
         gpus_free=facts.free_gpus,
         gpus_allocated=number(facts.held_milli / WHOLE),
         group=facts.group,
@@ -101,11 +104,9 @@ def pool_view(facts: PoolFacts) -> PoolView:
     )
 
 
-def pool_detail_view(
-    facts: PoolFacts, gpus: Mapping[str, GpuFacts], measured: Measured, caller: Caller
-) -> PoolDetailView:
-    """`gpus` has every GPU with the jobs on it."""
-    shown = [gpu_view(gpus[gpu.id], measured, caller) for gpu in facts.gpus if gpu.id in gpus]
+def pool_detail_view(facts: PoolFacts, gpus: Iterable[GpuFacts], measured: Measured, caller: Caller) -> PoolDetailView:
+    """`gpus` are those of the pool, with the jobs on them."""
+    shown = [gpu_view(gpu, measured, caller) for gpu in gpus]
     return PoolDetailView(**pool_view(facts).model_dump(), gpus=shown)
 
 
@@ -120,12 +121,14 @@ def change_of(body: GroupEdit) -> GroupChange:
     )
 
 
-def group_view(facts: GroupFacts) -> GroupView:
+def group_view(facts: GroupFacts, gpus: GpuUse) -> GroupView:
     return GroupView(
         name=facts.record.name,
         description=facts.record.description,
         pool=facts.record.pool,
         users=list(facts.users),
         users_count=len(facts.users),
+        gpus_held=number(gpus.held_milli / WHOLE),
+        gpus_asked=number(gpus.asked_milli / WHOLE),
         created_at=rfc3339(facts.record.created_at),
     )

@@ -171,6 +171,10 @@ class JobCreate(JobSettings):
     checkpoint_interval: Annotated[Duration, Field(ge=1, le=7 * 86_400)] | None = Field(
         default=None, description="How often the program should save a checkpoint; null: the installation's default."
     )
+    commit_outputs: Annotated[Text, Field(max_length=1000)] = Field(
+        default="",
+        description="DATASET or DATASET=PATH: its outputs, or this part, become a version when the job completes.",
+    )
     after: Others | None = Field(
         default=None,
         description="Jobs that must complete first: ids, names of the caller's jobs, or names of the caller's arrays.",
@@ -248,6 +252,12 @@ class JobResize(Body):
     """The new number of GPUs of a running elastic job."""
 
     gpus: GpuCount
+
+
+class JobMigrate(Body):
+    """The node on which a running job goes on."""
+
+    to: Label | None = Field(default=None, description="Null: the best other node.")
 
 
 class JobMove(Body):

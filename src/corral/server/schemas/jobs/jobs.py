@@ -145,6 +145,9 @@ class JobView(View):
     checkpoint_interval_seconds: Number | None = Field(
         description="How often the program should save a checkpoint; null: the installation's default."
     )
+    commit_outputs: str = Field(
+        default="", description="DATASET or DATASET=PATH: outputs that become a version when the job completes."
+    )
     checkpointed_at: str | None = Field(description="When the program last saved a checkpoint.")
     predicted: PredictionView | None = Field(description="null: no similar job has completed yet.")
     created_at: str

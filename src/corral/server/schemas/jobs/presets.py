@@ -18,7 +18,7 @@ Choice = int | float | Annotated[Text, Field(max_length=1000)]
 
 class ParameterFile(Body):
     name: Name
-    type: Literal["choice", "int", "float", "bool", "text", "path"]
+    type: Literal["choice", "int", "float", "bool", "text", "path", "model", "dataset"]
     default: ParameterValue | None = None
     choices: Annotated[list[Choice], Field(max_length=1000)] = Field(default_factory=list)
     min: float | None = None

@@ -63,7 +63,8 @@ class QuotasBatch(Body):
 
 class HeldView(View):
     limit: Number | None = Field(description="null means no limit")
-    held: Number = Field(description="Held by all unfinished jobs, including those that wait.")
+    held: Number = Field(description="Held by jobs that have resources, or by volumes.")
+    asked: Number = Field(description="Requested by waiting jobs. Held and asked count against the limit together.")
 
 
 class KindQuotaView(View):
@@ -111,13 +112,13 @@ def usage_view(usage: QuotaUsage) -> QuotaUsageView:
         user=usage.user,
         kinds={
             kind.value: KindQuotaView(
-                gpus=_held(item.quota.gpu_milli, item.held.gpu_milli, WHOLE),
-                cpus=_held(item.quota.cpu_milli, item.held.cpu_milli, WHOLE),
-                memory_bytes=_held(item.quota.memory_bytes, item.held.memory_bytes, 1),
+                gpus=_held(item.quota.gpu_milli, item.held.gpu_milli, item.asked.gpu_milli, WHOLE),
+                cpus=_held(item.quota.cpu_milli, item.held.cpu_milli, item.asked.cpu_milli, WHOLE),
+                memory_bytes=_held(item.quota.memory_bytes, item.held.memory_bytes, item.asked.memory_bytes, 1),
             )
             for kind, item in usage.kinds.items()
         },
-        volumes={kind.value: _held(item.max_bytes, item.held_bytes, 1) for kind, item in usage.volumes.items()},
+        volumes={kind.value: _held(item.max_bytes, item.held_bytes, 0, 1) for kind, item in usage.volumes.items()},
     )
 
 
@@ -135,8 +136,10 @@ def _given_limits(body: QuotaPut) -> dict[str, int | None]:
     return {names[field]: limits[names[field]] for field in body.model_fields_set}
 
 
-def _held(limit: int | None, held: int, unit: int) -> HeldView:
+def _held(limit: int | None, held: int, asked: int, unit: int) -> HeldView:
     # Divided only where there is a unit: bytes stay exact.
     if unit == 1:
-        return HeldView(limit=limit, held=held)
-    return HeldView(limit=None if limit is None else number(limit / unit), held=number(held / unit))
+        return HeldView(limit=limit, held=held, asked=asked)
+    return HeldView(
+        limit=None if limit is None else number(limit / unit), held=number(held / unit), asked=number(asked / unit)
+    )

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from corral.control.monitoring.usage_summary import GpuHours
 from corral.control.reports.analysis import Analysis
-from corral.control.scheduling.defragmentation import DefragmentationRun, MoveState
+from corral.control.scheduling.moves.defragmentation import DefragmentationRun, MoveState
 from corral.core.alerts.model import Severity
 from corral.core.reports.analysis.model import DefragmentationPlan, Finding, FindingKind, FreedNode, Move
 from corral.server.schemas.base import Body, Label, View, rfc3339, rfc3339_or_none

@@ -4,28 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import Field
 
 from corral.control.scheduling.reservations import ReservationView as ReservationFacts
 from corral.control.scheduling.reserved_gpus import ReservationDraft
-from corral.server.schemas.base import Body, Label, Text, View, parse_time, rfc3339, rfc3339_or_none
+from corral.server.schemas.base import Body, Label, Moment, Text, View, rfc3339, rfc3339_or_none
 from corral.server.schemas.fleet.pools import MAX_GPUS, GpuIds, UserNames
 
 Note = Annotated[Text, Field(max_length=1000)]
 Count = Annotated[int, Field(ge=1, le=MAX_GPUS)]
-
-
-def _moment(value: object) -> float:
-    if not isinstance(value, str):
-        raise ValueError("must be a time such as 2026-01-03T10:00:00Z")
-    return parse_time(value)
-
-
-Moment = Annotated[
-    float,
-    BeforeValidator(_moment),
-    WithJsonSchema({"type": "string", "format": "date-time", "examples": ["2026-01-03T18:00:00Z"]}),
-]
 
 
 class ReservationCreate(Body):

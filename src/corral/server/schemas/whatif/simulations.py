@@ -91,6 +91,9 @@ class Changes(RuleChanges):
     )
     fleet: FleetChanges | None = None
     any_model: bool | None = None
+    all_policies: bool | None = Field(
+        default=None, description="Only in `candidate`: each ordering policy in turn, with and without preemption."
+    )
 
 
 class TraceJobBody(Body):
@@ -222,6 +225,42 @@ class LeftOutView(View):
     jobs: int
 
 
+class PolicyPartView(View):
+    """The jobs of one size or group under one policy."""
+
+    name: str
+    jobs: int
+    wait_mean_seconds: float
+    completion_mean_seconds: float
+    percent: float | None = Field(description="The change of the mean completion time from the base.")
+
+
+class PolicyView(View):
+    policy: str
+    preempts: bool
+    is_present: bool
+    jobs: int
+    wait_mean_seconds: float
+    wait_p99_seconds: float
+    completion_mean_seconds: float
+    completion_p99_seconds: float
+    percent: float | None = Field(description="The change of the mean completion time from the base.")
+    preemptions: int
+    lost_gpu_hours: float
+    jain_slowdown: float
+    sizes: list[PolicyPartView]
+    groups: list[PolicyPartView]
+
+
+class RecommendationView(View):
+    """Places in `policies`. `shown` is the candidate of the result: the recommended policy, or else the fastest."""
+
+    recommended: int | None = Field(description="Null: keep the present rules.")
+    fastest: int
+    shown: int
+    text: str
+
+
 class ResultView(View):
     jobs: int
     carried_jobs: int
@@ -234,6 +273,9 @@ class ResultView(View):
     groups: list[ShareView]
     users: list[ShareView]
     queues: list[ShareView]
+    sizes: list[ShareView] = Field(default=[], description="1 GPU, one node, several nodes, no GPU.")
+    policies: list[PolicyView] | None = Field(default=None, description="Only of a comparison of all policies.")
+    recommendation: RecommendationView | None = None
     seconds: float
 
 

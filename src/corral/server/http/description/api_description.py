@@ -9,8 +9,12 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from corral.server.http.description.api_examples import add_examples
+from corral.server.http.description.api_words import describe_parameter
+from corral.server.http.preconditions import IF_MATCH
 from corral.server.http.problems import ProblemView
-from corral.server.http.strict_route import problems
+from corral.server.http.strict_route import is_editable, problems
+from corral.server.system.idempotency import HEADER
 
 TITLE = "corral"
 DESCRIPTION = (
@@ -18,6 +22,34 @@ DESCRIPTION = (
     "Sign in with a bearer token, or with a session cookie plus the header X-CSRF-Token for changes."
 )
 _OPEN_OPERATIONS = frozenset({"login", "list_providers", "begin_sign_in", "finish_sign_in", "healthz", "readyz"})
+_KEY_PARAMETER = {
+    "name": HEADER,
+    "in": "header",
+    "required": False,
+    "description": (
+        "A text of the client's choice. For a day, the same request with the same key is carried out once and "
+        "answered alike; another request with the key is refused with 422."
+    ),
+    "schema": {"type": "string", "pattern": "^[!-~]{1,200}$"},
+}
+_ETAG_HEADER = {
+    "description": "Changes with each edit of the object; for If-Match of PATCH.",
+    "schema": {"type": "string"},
+}
+_RETRY_HEADER = {"description": "Seconds to wait.", "schema": {"type": "integer"}}
+_RATE_HEADER = {
+    "description": "Attempts that remain (r) and the seconds until the next one (t), beside RateLimit-Policy.",
+    "schema": {"type": "string"},
+}
+_MATCH_PARAMETER = {
+    "name": IF_MATCH,
+    "in": "header",
+    "required": False,
+    "description": (
+        "The ETag of the object as the caller read it: the edit is refused with 412 if another edit came in between."
+    ),
+    "schema": {"type": "string", "maxLength": 1000},
+}
 
 
 def describe(app: FastAPI) -> dict[str, Any]:
@@ -34,8 +66,23 @@ def describe(app: FastAPI) -> dict[str, Any]:
     for name in ("HTTPValidationError", "ValidationError"):
         components["schemas"].pop(name, None)
     schema["security"] = [{"bearer": []}, {"session": []}]
-    for operations in schema["paths"].values():
+    add_examples(components["schemas"])
+    for path, operations in schema["paths"].items():
+        if is_editable(app.routes, path):
+            operations["patch"].setdefault("parameters", []).append(_MATCH_PARAMETER)
+            operations["patch"]["responses"]["412"] = problems(412)[412]
+            for method in ("get", "patch"):
+                operations[method]["responses"]["200"]["headers"] = {"ETag": _ETAG_HEADER}
         for operation in operations.values():
+            for parameter in operation.get("parameters", ()):
+                describe_parameter(parameter, operation["tags"][0])
+            for answer in operation["responses"].values():
+                if answer["description"] == "Successful Response":
+                    answer["description"] = "Done"
+            if "429" in operation["responses"]:
+                operation["responses"]["429"]["headers"] = {"Retry-After": _RETRY_HEADER, "RateLimit": _RATE_HEADER}
+            if operation["responses"].keys() & {"201", "202"}:
+                operation.setdefault("parameters", []).append(_KEY_PARAMETER)
             is_open = operation["operationId"] in _OPEN_OPERATIONS
             if is_open:
                 operation["security"] = []

@@ -1,0 +1,1 @@
+"""The OpenAPI description: texts, examples, and a plain page made from it."""

@@ -1,0 +1,1 @@
+"""What the server does for users and groups beside requests."""
