@@ -16,11 +16,17 @@ from typing import TYPE_CHECKING, Any
 from corral.client.http.errors import ApiProblem, ClientError, Forbidden, NotFound, NotSignedIn, ServerUnreachable
 
 if TYPE_CHECKING:
+    from corral.client.async_client import AsyncClient
     from corral.client.client import Client
+    from corral.client.functions.calls import Call
+    from corral.client.functions.payload import CallFailed
     from corral.client.http.streams import LogEnd, LogText
 
 __all__ = [
     "ApiProblem",
+    "AsyncClient",
+    "Call",
+    "CallFailed",
     "Client",
     "ClientError",
     "Forbidden",
@@ -33,6 +39,9 @@ __all__ = [
 
 #: Names that load the HTTP library, which takes longer than the rest of a command: imported at their first use.
 _LAZY = {
+    "AsyncClient": "corral.client.async_client",
+    "Call": "corral.client.functions.calls",
+    "CallFailed": "corral.client.functions.payload",
     "Client": "corral.client.client",
     "LogEnd": "corral.client.http.streams",
     "LogText": "corral.client.http.streams",

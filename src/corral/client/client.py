@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 from corral.client.alerts.alerts import Alerts, Channels
 from corral.client.datasets.datasets import Datasets, DatasetTargets
@@ -19,7 +19,9 @@ from corral.client.jobs.files import Files
 from corral.client.jobs.images import Images
 from corral.client.jobs.jobs import Jobs, Tasks
 from corral.client.jobs.presets import Presets
+from corral.client.people.budgets import Budgets
 from corral.client.people.groups import Groups
+from corral.client.people.inbox import Inbox
 from corral.client.people.quotas import Quotas, Scores
 from corral.client.people.sign_in_providers import Providers
 from corral.client.people.users import Events, People
@@ -34,6 +36,11 @@ from corral.client.storage.volumes import ObjectStores, Volumes
 from corral.client.system.installation import Installation
 from corral.client.whatif.simulations import Shadow, Simulations
 from corral.client.workbenches.workbenches import Workbenches
+
+if TYPE_CHECKING:
+    from corral.client.functions.calls import Functions
+    from corral.client.functions.executor import JobExecutor
+    from corral.client.views import JobCreate
 
 
 class Client:
@@ -67,10 +74,12 @@ class Client:
         self.datasets = Datasets(transport)
         self.dataset_targets = DatasetTargets(transport)
         self.quotas = Quotas(transport)
+        self.budgets = Budgets(transport)
         self.scores = Scores(transport)
         self.people = People(transport)
         self.providers = Providers(transport)
         self.events = Events(transport)
+        self.inbox = Inbox(transport)
         self.alerts = Alerts(transport)
         self.channels = Channels(transport)
         self.analysis = Analysis(transport)
@@ -93,6 +102,20 @@ class Client:
     @property
     def server(self) -> str:
         return self._transport.server
+
+    def functions(self, *, python: str | None = None, **settings: Unpack[JobCreate]) -> Functions:
+        """Calls Python functions in jobs of these settings, the fields of a submission. `python` is the interpreter on
+        the nodes: this one's path by default, `python3` in an image or a virtual environment."""
+        # Few commands of the command line need it.
+        from corral.client.functions.calls import Functions
+
+        return Functions(self, settings, python)
+
+    def executor(self, *, python: str | None = None, **settings: Unpack[JobCreate]) -> JobExecutor:
+        """The same as a `concurrent.futures.Executor`."""
+        from corral.client.functions.executor import JobExecutor
+
+        return JobExecutor(self, settings, python)
 
     def close(self) -> None:
         self._transport.close()

@@ -27,6 +27,13 @@ def test_the_committed_modules_are_current() -> None:
     )
 
 
+def test_the_addresses_of_creating_requests_are_current() -> None:
+    generator = load_generator()
+    text = generator.render_creating(json.loads(generator.DESCRIPTION.read_text(encoding="utf-8")))
+    assert text == generator.CREATING.read_text(encoding="utf-8"), "run: make openapi"
+    assert 'r"/jobs",' in text
+
+
 def test_a_schema_becomes_a_type() -> None:
     optional = {"anyOf": [{"type": "integer"}, {"type": "null"}], "description": "How many."}
     view = {

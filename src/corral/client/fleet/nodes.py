@@ -27,9 +27,16 @@ class Fleet:
     def nodes(self) -> Iterator[NodeView]:
         return self._transport.pages("/nodes")
 
+    def node(self, node: str) -> NodeView:
+        return cast("NodeView", self._transport.get(f"/nodes/{segment(node)}"))
+
     def change_node(self, node: str, action: str) -> NodeView:
-        """`action` is cordon, uncordon or drain."""
+        """`action` is cordon or uncordon."""
         return cast("NodeView", self._transport.post(f"/nodes/{segment(node)}/{action}"))
+
+    def drain_node(self, node: str, empty_by: str | None = None) -> NodeView:
+        """`empty_by`: jobs that are left at this time are asked to save and continue elsewhere."""
+        return cast("NodeView", self._transport.post(f"/nodes/{segment(node)}/drain", {"empty_by": empty_by}))
 
     def preview_drain(self, node: str, at: str | None = None) -> DrainPreviewView:
         """The jobs that a drain at that time would displace; nothing is changed."""

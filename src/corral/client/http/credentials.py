@@ -43,8 +43,10 @@ def default_token(env: Mapping[str, str], server: str) -> str | None:
     """CORRAL_TOKEN, else the token that is stored for this server."""
     if env.get("CORRAL_TOKEN"):
         return env["CORRAL_TOKEN"]
-    stored = CredentialFile(default_path(env)).get(server)
-    return stored.token if stored else None
+    file = CredentialFile(default_path(env))
+    # Servers over one store know the same tokens.
+    found = (file.get(one) for one in dict.fromkeys([server, *server.split(",")]))
+    return next((stored.token for stored in found if stored is not None), None)
 
 
 class CredentialFile:

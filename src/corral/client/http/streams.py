@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from corral.client.http.errors import ServerUnreachable
+from corral.client.http.errors import ClientError
+from corral.client.http.retries import is_transient
 from corral.client.http.sse import ServerEvent
 from corral.client.http.transport import Transport
 
@@ -35,7 +36,8 @@ class LogEnd:
 
 
 class Patience:
-    """The back-off of retries while the server cannot be reached, and the time after which they end."""
+    """The back-off of retries while no server answers, and the time after which they end. A server that answers with
+    503, such as during a change of the leader or a restart of the database, counts as one that does not answer."""
 
     def __init__(
         self,
@@ -43,7 +45,7 @@ class Patience:
         seconds: float = PATIENCE_SECONDS,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
-        on_lost: Callable[[ServerUnreachable], None] | None = None,
+        on_lost: Callable[[ClientError], None] | None = None,
     ) -> None:
         self._seconds = seconds
         self._sleep = sleep
@@ -54,15 +56,20 @@ class Patience:
         self.was_reached = False
         self._delay = FIRST_DELAY_SECONDS
 
-    def reached(self) -> None:
+    def answered(self) -> None:
+        """A server has answered: a later loss has the whole time again."""
         self.was_reached = True
         self._lost_at = None
+
+    def reached(self) -> None:
+        """A server has answered with something new: the next pause is short."""
+        self.answered()
         self._delay = FIRST_DELAY_SECONDS
 
-    def lost(self, error: ServerUnreachable) -> None:
-        """Wait before the next try. Raises the error after the time limit, and at once if the server was never
-        reached."""
-        if not self.was_reached:
+    def lost(self, error: ClientError) -> None:
+        """Wait before the next try. Raises the error after the time limit, and at once if no server was ever reached or
+        another try cannot help."""
+        if not self.was_reached or not is_transient(error):
             raise error
         now = self._clock()
         if self._lost_at is None:
@@ -95,7 +102,7 @@ def follow_events(
                 yield event
             # the server closed the stream, as it does when it stops
             patience.pause()
-        except ServerUnreachable as error:
+        except ClientError as error:
             patience.lost(error)
 
 

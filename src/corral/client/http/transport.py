@@ -1,22 +1,26 @@
-"""Requests to one server: addresses, headers, errors, retries, pages and event streams.
+"""Requests to one server, or to one of several over the same store: addresses, headers, errors, retries, pages and
+event streams.
 
-This module decides which requests are retried and which error an answer becomes. The routes are in the modules of the
-areas.
+This module decides which requests are retried, at which server, and which error an answer becomes. The routes are in
+the modules of the areas.
 """
 
 from __future__ import annotations
 
 import json
+import re
+import secrets
 import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
 
 import httpx
 
-from corral.client.http.errors import ClientError, ServerUnreachable, UnexpectedAnswer, problem_of
+from corral.client.http.creating_paths import CREATING_PATHS
+from corral.client.http.errors import ApiProblem, ClientError, ServerUnreachable, UnexpectedAnswer, problem_of
 from corral.client.http.sse import ServerEvent, parse
 
 Item = TypeVar("Item")
@@ -26,15 +30,24 @@ PREFIX = "/api/v1"
 TIMEOUT_SECONDS = 30.0
 #: A stream without data, even without a ping, for this long counts as broken.
 STREAM_SILENCE_SECONDS = 60.0
-#: Delays before a GET request is retried after a dropped connection or a busy server.
+#: Delays before a request is retried after a dropped connection or a busy server.
 RETRY_DELAYS_SECONDS = (0.2, 0.6)
 RETRIED_STATUSES = frozenset({502, 503, 504})
+#: Delays before a change is retried that was refused because no server leads: nothing was done. About 20 seconds.
+LEADER_DELAYS_SECONDS = (0.2, 0.4, 0.8, 1.6, 3.0, 4.0, 5.0, 5.0)
+NO_LEADER = "no-leader"
 PAGE_ITEMS = 200
+_CREATING = re.compile("|".join(CREATING_PATHS))
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def server_address(text: str) -> str:
-    """The address in normal form, which is the key of its stored token."""
+    """The address in normal form, which is the key of its stored token; or several, separated by commas, of servers
+    over the same store."""
+    return ",".join(_one_address(part) for part in text.split(","))
+
+
+def _one_address(text: str) -> str:
     address = text.strip()
     if "://" not in address:
         address = f"http://{address}"
@@ -57,20 +70,23 @@ def segment(name: str) -> str:
 class Transport:
     def __init__(self, server: str, token: str | None, *, sleep: Callable[[float], None] = time.sleep) -> None:
         self.server = server_address(server)
+        self._servers = self.server.split(",")
         self.sleep = sleep
         headers = {"User-Agent": "corral-client"}
         if token:
             headers["Authorization"] = f"Bearer {token}"
         # addresses of this machine are never reached through a proxy from the environment
-        parts = urlsplit(self.server)
+        parts = [urlsplit(one) for one in self._servers]
         self._http = httpx.Client(
-            base_url=self.server + PREFIX,
+            base_url=self._servers[0] + PREFIX,
             headers=headers,
             timeout=TIMEOUT_SECONDS,
-            trust_env=parts.hostname not in LOOPBACK,
+            trust_env=not all(one.hostname in LOOPBACK for one in parts),
             # Loading the system's certificates takes longer than a request, so it is skipped for plain HTTP. The empty
             # context trusts no certificate, should a redirect lead to TLS.
-            verify=True if parts.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+            verify=httpx.create_ssl_context()
+            if any(one.scheme == "https" for one in parts)
+            else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
         )
 
     def close(self) -> None:
@@ -88,7 +104,7 @@ class Transport:
     def stream_text(self, path: str, params: Params | None = None) -> Iterator[str]:
         """A long text in chunks, as they arrive."""
         try:
-            with self._http.stream("GET", path, params=_present(params)) as answer:
+            with closing(self._open(path, params)) as answer:
                 if answer.is_error:
                     answer.read()
                     raise self._refusal(answer)
@@ -103,7 +119,7 @@ class Transport:
         """A successful answer whose content is read in chunks. A broken connection raises ServerUnreachable."""
         timeout = httpx.Timeout(TIMEOUT_SECONDS, read=STREAM_SILENCE_SECONDS)
         try:
-            with self._http.stream("GET", path, params=_present(params), headers=headers, timeout=timeout) as answer:
+            with closing(self._open(path, params, headers, timeout)) as answer:
                 if answer.is_error:
                     answer.read()
                     raise self._refusal(answer)
@@ -169,7 +185,7 @@ class Transport:
             headers["Last-Event-ID"] = last_event_id
         timeout = httpx.Timeout(TIMEOUT_SECONDS, read=STREAM_SILENCE_SECONDS)
         try:
-            with self._http.stream("GET", path, params=_present(params), headers=headers, timeout=timeout) as answer:
+            with closing(self._open(path, params, headers, timeout)) as answer:
                 if answer.is_error:
                     answer.read()
                     raise self._refusal(answer)
@@ -178,6 +194,25 @@ class Transport:
                 yield from parse(answer.iter_text())
         except httpx.TransportError as error:
             raise self._unreachable(error) from error
+
+    def _open(
+        self,
+        path: str,
+        params: Params | None,
+        headers: Mapping[str, str] | None = None,
+        timeout: httpx.Timeout | float = TIMEOUT_SECONDS,
+    ) -> httpx.Response:
+        """An answer that is read in chunks, from the first server at which one listens."""
+        untried = len(self._servers) - 1
+        while True:
+            request = self._http.build_request("GET", path, params=_present(params), headers=headers, timeout=timeout)
+            try:
+                return self._http.send(request, stream=True)
+            except (httpx.ConnectError, httpx.ConnectTimeout):
+                if untried <= 0:
+                    raise
+                untried -= 1
+                self._turn_to_next()
 
     def _send(
         self,
@@ -191,14 +226,21 @@ class Transport:
         accept: str = "application/json",
         timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> httpx.Response:
-        """The answer, if it is successful. Only GET requests are retried: a change may have happened although its
-        answer got lost. A refused connection is not retried either, because no server listens there."""
+        """The answer, if it is successful. GET requests are retried, and requests that create something: these carry a
+        key, by which the server knows them again. Another change may have happened although its answer got lost. A
+        refused connection is retried at the other servers only: no server listens there. A change that no server leads
+        for is retried, because nothing was done."""
         sent = {"Accept": accept, **(headers or {})}
+        is_creating = method == "POST" and _CREATING.fullmatch(path) is not None
+        if is_creating:
+            sent.setdefault("Idempotency-Key", secrets.token_hex(16))
         if body is not None:
             content, sent["Content-Type"] = _encoded(body), "application/json"
-        delays = iter(RETRY_DELAYS_SECONDS if method == "GET" else ())
+        is_repeatable = method == "GET" or is_creating
+        delays, leader_delays = iter(RETRY_DELAYS_SECONDS if is_repeatable else ()), iter(LEADER_DELAYS_SECONDS)
+        untried = len(self._servers) - 1
         while True:
-            delay = next(delays, None)
+            delay: float | None = None
             try:
                 answer = self._http.request(
                     method,
@@ -209,15 +251,28 @@ class Transport:
                     timeout=timeout_seconds,
                 )
             except (httpx.ConnectError, httpx.TimeoutException, httpx.UnsupportedProtocol) as error:
-                raise self._unreachable(error) from error
+                unreachable = self._unreachable(error)
+                is_unsent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+                if untried <= 0 or not (is_unsent or is_repeatable):
+                    raise unreachable from error
+                untried -= 1
+                continue
             except httpx.TransportError as error:
+                unreachable = self._unreachable(error)
+                delay = next(delays, None)
                 if delay is None:
-                    raise self._unreachable(error) from error
+                    raise unreachable from error
             else:
                 if not answer.is_error:
                     return answer
-                if delay is None or answer.status_code not in RETRIED_STATUSES:
-                    raise self._refusal(answer)
+                refusal = self._refusal(answer)
+                if isinstance(refusal, ApiProblem) and refusal.slug == NO_LEADER:
+                    delay = next(leader_delays, None)
+                elif answer.status_code in RETRIED_STATUSES:
+                    delay = next(delays, None)
+                    self._turn_to_next()
+                if delay is None:
+                    raise refusal
             self.sleep(delay)
 
     def _decoded(self, answer: httpx.Response) -> Any:
@@ -238,7 +293,14 @@ class Transport:
         return problem_of(answer.status_code, problem)
 
     def _unreachable(self, error: httpx.TransportError) -> ServerUnreachable:
+        """The next request goes to the next server."""
+        self._turn_to_next()
         return ServerUnreachable(self.server, str(error) or type(error).__name__)
+
+    def _turn_to_next(self) -> None:
+        if len(self._servers) > 1:
+            self._servers.append(self._servers.pop(0))
+            self._http.base_url = self._servers[0] + PREFIX
 
 
 def _present(params: Params | None) -> dict[str, Any] | None:

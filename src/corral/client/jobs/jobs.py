@@ -6,13 +6,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from corral.client.http.errors import ServerUnreachable
+from corral.client.http.errors import ClientError
 from corral.client.http.streams import LogEnd, LogText, Patience, follow_log
 from corral.client.http.transport import Transport, segment
 
 if TYPE_CHECKING:
     from corral.client.views import (
         AttemptView,
+        ChangePreviewView,
         CheckpointView,
         JobArray,
         JobClone,
@@ -118,6 +119,18 @@ class Jobs:
         """Restart a running elastic job with this number of GPUs."""
         return cast("JobView", self._transport.post(_path(job, "resize"), {"gpus": gpus}))
 
+    def plan_resize(self, job: str, gpus: int) -> ChangePreviewView:
+        """What that resize would change; nothing is resized."""
+        return cast("ChangePreviewView", self._transport.post(_path(job, "resize:plan"), {"gpus": gpus}))
+
+    def migrate(self, job: str, to: str | None = None) -> JobView:
+        """Restart a running job on this node, or on the best other node."""
+        return cast("JobView", self._transport.post(_path(job, "migrate"), {"to": to}))
+
+    def plan_migration(self, job: str, to: str | None = None) -> ChangePreviewView:
+        """What that move would change; nothing is moved."""
+        return cast("ChangePreviewView", self._transport.post(_path(job, "migrate:plan"), {"to": to}))
+
     def keep(self, job: str) -> JobView:
         """Keep the job beyond the retention time."""
         return cast("JobView", self._transport.post(_path(job, "keep")))
@@ -200,9 +213,10 @@ class Jobs:
         while True:
             try:
                 view = self.get(job)
-            except ServerUnreachable as error:
+            except ClientError as error:
                 patience.lost(error)
                 continue
+            patience.answered()
             if (view["state"], view["attempt"]) != seen:
                 seen = (view["state"], view["attempt"])
                 patience.reached()
@@ -222,9 +236,10 @@ class Jobs:
             patience.pause()
             try:
                 view = self.get(job["id"])
-            except ServerUnreachable as error:
+            except ClientError as error:
                 patience.lost(error)
                 continue
+            patience.answered()
             if view["state"] != job["state"]:
                 patience.reached()
             job = view

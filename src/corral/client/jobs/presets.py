@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from corral.client.http.transport import Transport, segment
 
 if TYPE_CHECKING:
-    from corral.client.views import JobView, PresetView
+    from corral.client.views import JobView, PresetAssetView, PresetView
 
 
 class Presets:
@@ -27,6 +27,17 @@ class Presets:
 
     def remove(self, name: str) -> None:
         self._transport.delete(f"/presets/{segment(name)}")
+
+    def assets(self) -> Iterator[PresetAssetView]:
+        """Registered models and data sets."""
+        return self._transport.pages("/preset-assets")
+
+    def add_asset(self, kind: str, name: str, asset: Mapping[str, Any]) -> PresetAssetView:
+        """Register a model or a data set (operators)."""
+        return cast("PresetAssetView", self._transport.post("/preset-assets", {"kind": kind, "name": name, **asset}))
+
+    def remove_asset(self, kind: str, name: str) -> None:
+        self._transport.delete(f"/preset-assets/{segment(kind)}/{segment(name)}")
 
     def run(
         self,

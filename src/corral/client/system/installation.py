@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from corral.client.http.transport import Transport, segment
 
 if TYPE_CHECKING:
-    from corral.client.views import AboutView, FoundView, LicenceView, PartStatusView
+    from corral.client.views import AboutView, FoundView, LicenceView, PartStatusView, ServersView
 
 
 class Installation:
@@ -30,6 +30,14 @@ class Installation:
     def part_log(self, name: str) -> str:
         """The last lines that a part has logged (operators)."""
         return self._transport.get_text(f"/parts/{segment(name)}/log")
+
+    def servers(self) -> ServersView:
+        """The leader, and those that stand by (operators)."""
+        return cast("ServersView", self._transport.get("/servers"))
+
+    def step_down(self) -> None:
+        """Let another server lead (operators)."""
+        self._transport.post("/servers:step-down")
 
     def set_licence(self, token: str) -> LicenceView:
         return cast("LicenceView", self._transport.put("/about/licence", {"token": token}))

@@ -142,7 +142,7 @@ class GpuColumns(TypedDict):
     stale: list[bool]
 
 
-NodeState = Literal["ready", "cordoned", "draining", "down"]
+NodeState = Literal["ready", "cordoned", "draining", "drained", "down"]
 
 
 class MapNodeView(TypedDict):
@@ -160,6 +160,8 @@ class GpuMapView(TypedDict):
     owners: list[str]
     pools: list[str]
     gpus: GpuColumns
+    #: Null on the last page.
+    next_cursor: str | None
 
 
 class GpuMark(TypedDict):
@@ -269,6 +271,15 @@ class ClusterView(TypedDict):
     gpu_types: dict[str, str]
 
 
+class DrainView(TypedDict):
+    started_at: str
+    started_by: str
+    #: When jobs that are left are displaced; null: jobs run to their end.
+    empty_by: str | None
+    #: When the last job had left; null while jobs are left.
+    drained_at: str | None
+
+
 class HostView(TypedDict):
     """Readings of a node apart from its GPUs; null if the node does not report them. Rates are per second."""
 
@@ -297,6 +308,8 @@ class NodeView(TypedDict):
     state: NodeState
     #: State set by an operator: ready, cordoned or draining.
     withheld: NodeState
+    #: The drain of the node; null if it is not being drained.
+    drain: DrainView | None
     #: The engine's reason for giving the node no work; empty if the engine reports none.
     reason: str
     cpus: float
@@ -373,6 +386,12 @@ class NamesDelete(TypedDict):
     """All of them, or none."""
 
     names: list[str]
+
+
+class NodeDrain(TypedDict):
+    #: Jobs that are left at this time are asked to save and continue elsewhere; in the past: now. Null: jobs run to
+    #: their end.
+    empty_by: NotRequired[str | None]
 
 
 class OverviewView(TypedDict):

@@ -12,6 +12,54 @@ class ArrayStop(TypedDict):
     user: NotRequired[str | None]
 
 
+#: What operators register for the trainings of presets.
+AssetKind = Literal["model", "dataset"]
+
+
+class GrantView(TypedDict):
+    node: str
+    gpus: list[str]
+    gpu_share: float
+    cpus: float
+    memory_bytes: int
+
+
+class AllocationView(TypedDict):
+    model: str
+    grants: list[GrantView]
+
+
+class WaitingEffectView(TypedDict):
+    job: str
+    name: str
+    user: str
+    #: The planned start without the change; null: none is planned.
+    start_before: str | None
+    #: The planned start after the change; null: none is planned.
+    start_after: str | None
+    #: The job would start as soon as the change is done.
+    starts_now: bool
+
+
+class ChangePreviewView(TypedDict):
+    """What a resize or a move would change. Nothing was changed."""
+
+    job: str
+    before: AllocationView
+    after: AllocationView
+    #: The last checkpoint; null: the job never saved.
+    checkpointed_at: str | None
+    #: Upper bound of the work that is repeated: the time since the last checkpoint. Nothing is repeated if the program
+    #: saves when it is warned.
+    lost_gpu_seconds: float
+    #: The time that the program has to save.
+    grace_seconds: float
+    #: Waiting jobs that would start earlier or later.
+    waiting: list[WaitingEffectView]
+    #: The number of such jobs that the caller may not see.
+    hidden_waiting: int
+
+
 class ImageCreate(TypedDict):
     name: str
     address: str
@@ -75,6 +123,8 @@ class JobArray(TypedDict):
     checkpoint_interval: NotRequired[float | str | None]
     #: Required, unless a preset sets it.
     command: NotRequired[list[str]]
+    #: DATASET or DATASET=PATH: its outputs, or this part, become a version when the job completes.
+    commit_outputs: NotRequired[str]
     cpus: NotRequired[float]
     #: What the job is for; every user who sees the job sees it.
     description: NotRequired[str]
@@ -137,6 +187,8 @@ class JobCreate(TypedDict):
     checkpoint_interval: NotRequired[float | str | None]
     #: Required, unless a preset sets it.
     command: NotRequired[list[str]]
+    #: DATASET or DATASET=PATH: its outputs, or this part, become a version when the job completes.
+    commit_outputs: NotRequired[str]
     cpus: NotRequired[float]
     #: What the job is for; every user who sees the job sees it.
     description: NotRequired[str]
@@ -201,6 +253,8 @@ class JobClone(TypedDict):
     checkpoint_interval: NotRequired[float | str | None]
     #: Required, unless a preset sets it.
     command: NotRequired[list[str]]
+    #: DATASET or DATASET=PATH: its outputs, or this part, become a version when the job completes.
+    commit_outputs: NotRequired[str]
     cpus: NotRequired[float]
     #: What the job is for; every user who sees the job sees it.
     description: NotRequired[str]
@@ -294,6 +348,13 @@ class JobEdit(TypedDict):
 JobKind = Literal["workbench", "training", "distributed", "preset"]
 
 
+class JobMigrate(TypedDict):
+    """The node on which a running job goes on."""
+
+    #: Null: the best other node.
+    to: NotRequired[str | None]
+
+
 class JobMove(TypedDict):
     """Move one of the caller's jobs before or after another one of the caller's jobs."""
 
@@ -308,19 +369,6 @@ class JobResize(TypedDict):
 
 
 JobState = Literal["created", "queued", "starting", "running", "stopping", "stopped", "completed", "failed"]
-
-
-class GrantView(TypedDict):
-    node: str
-    gpus: list[str]
-    gpu_share: float
-    cpus: float
-    memory_bytes: int
-
-
-class AllocationView(TypedDict):
-    model: str
-    grants: list[GrantView]
 
 
 class ArrayView(TypedDict):
@@ -471,6 +519,8 @@ class JobView(TypedDict):
     #: Jobs that must complete before this job may start.
     after: list[str]
     array: NotRequired[ArrayView | None]
+    #: DATASET or DATASET=PATH: outputs that become a version when the job completes.
+    commit_outputs: NotRequired[str]
     description: NotRequired[str]
     #: Disk use of a running job; null: not measured yet, or its disk cannot be measured. Only set for a single job.
     disk: NotRequired[JobDiskView | None]
@@ -553,7 +603,19 @@ class LogMatchView(TypedDict):
     text: str
 
 
-ParameterType = Literal["choice", "int", "float", "bool", "text", "path"]
+class PresetAssetView(TypedDict):
+    kind: AssetKind
+    name: str
+    source: str
+    path: str
+    format: str
+    classes: list[str]
+    description: str
+    created_by: str
+    created_at: str
+
+
+ParameterType = Literal["choice", "int", "float", "bool", "text", "path", "model", "dataset"]
 
 
 class ParameterView(TypedDict):
@@ -638,7 +700,9 @@ class ReasonView(TypedDict):
     jobs: list[str]
 
 
-PreemptionRule = Literal["guarantee", "reservation", "order", "overrun", "move", "defragmentation"]
+PreemptionRule = Literal[
+    "guarantee", "reservation", "order", "overrun", "move", "defragmentation", "migration", "drain"
+]
 
 
 class PreemptingView(TypedDict):
@@ -671,6 +735,24 @@ class PlanView(TypedDict):
     estimate: NotRequired[EstimateView | None]
     #: null: the job would be refused.
     would_start: NotRequired[WouldStartView | None]
+
+
+class PresetAssetCreate(TypedDict):
+    kind: Literal["model", "dataset"]
+    name: str
+    #: An absolute path of a directory on the nodes (a mirror), or a volume, owner/volume, a bucket's volume, or
+    #: dataset:NAME@VERSION, which jobs mount read-only.
+    source: str
+    #: Null: read from a data set in a directory that the server sees.
+    classes: NotRequired[list[str] | None]
+    description: NotRequired[str]
+    #: Of a data set: image-folder, coco, csv or text. Of a model: its architecture, such as torchvision:resnet18; empty
+    #: if model.json beside the weights has it.
+    format: NotRequired[str]
+    #: Within the source.
+    path: NotRequired[str]
+    #: Replace one of the same kind and name.
+    replace: NotRequired[bool]
 
 
 class PresetCreate(TypedDict):

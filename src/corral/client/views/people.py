@@ -5,9 +5,59 @@ Generated from docs/reference/openapi.json by `make openapi`: do not edit.
 
 from typing import Any, Literal, NotRequired, TypedDict
 
+AccountKind = Literal["user", "group"]
+
 
 class Assignment(TypedDict):
     users: list[str]
+
+
+Period = Literal["month", "quarter", "total"]
+
+
+Unit = Literal["gpu-hours", "money"]
+
+
+class BudgetPut(TypedDict):
+    """The limits of an account in one unit; null means no limit."""
+
+    #: At this amount no further job of the account starts.
+    hard_micro: NotRequired[int | None]
+    period: NotRequired[Period]
+    #: At this amount the audit log gets a line.
+    soft_micro: NotRequired[int | None]
+    unit: NotRequired[Unit]
+
+
+class CurrencyPut(TypedDict):
+    #: Such as EUR; empty for none. Amounts are not converted.
+    currency: str
+
+
+EntryKind = Literal["charge", "refund", "grant"]
+
+
+class EntryView(TypedDict):
+    """One line of a statement. Charges are negative; grants and refunds are positive."""
+
+    kind: EntryKind
+    at: str
+    until: str | None
+    amount_micro: int
+    attempt: str | None
+    user: str
+    job_name: str
+    gpu_model: str
+    gpus: float
+    actor: str
+    note: str
+
+
+class GrantCreate(TypedDict):
+    #: Added to the account in the present period; a negative amount is taken back.
+    amount_micro: int
+    note: NotRequired[str]
+    unit: NotRequired[Unit]
 
 
 class GroupCreate(TypedDict):
@@ -34,7 +84,79 @@ class GroupView(TypedDict):
     pool: str | None
     users: list[str]
     users_count: int
+    #: GPUs that jobs of these users hold.
+    gpus_held: float
+    #: GPUs that waiting jobs of these users request.
+    gpus_asked: float
     created_at: str
+
+
+class InboxRead(TypedDict):
+    #: Id of the newest item that was read.
+    until: int
+
+
+class InboxSettings(TypedDict):
+    #: Any of: started, ended, failed, preempted, idle, storage, shared, fleet.
+    muted: list[str]
+
+
+class InboxStateView(TypedDict):
+    read_until: int
+    muted: list[str]
+
+
+InboxKind = Literal["started", "ended", "failed", "preempted", "idle", "storage", "shared", "fleet"]
+
+
+class InboxItemView(TypedDict):
+    id: int
+    at: str
+    kind: InboxKind
+    #: The event, as in the audit log.
+    action: str
+    subject: str
+    #: Name of the job, volume or dataset; empty if it has none or is gone.
+    name: str
+    #: The message of the event; empty if it has none.
+    text: str
+    #: Receipt of a preemption or move.
+    receipt: int | None
+    read: bool
+
+
+class InboxView(TypedDict):
+    items: list[InboxItemView]
+    next_cursor: str | None
+    unread: int
+    #: Kinds that the user does not want.
+    muted: list[str]
+
+
+class BudgetView(TypedDict):
+    """One account in one unit, with the amounts of the present period."""
+
+    kind: AccountKind
+    name: str
+    unit: Unit
+    period: Period
+    period_begin: str | None
+    period_end: str | None
+    #: false if the account has entries and no limits
+    is_limited: bool
+    soft_micro: int | None
+    hard_micro: int | None
+    granted_micro: int
+    charged_micro: int
+    refunded_micro: int
+    #: charges - refunds - grants of this period
+    spent_micro: int
+    #: what is left of the hard limit; null without one
+    left_micro: int | None
+    #: grants - charges + refunds since the first entry
+    balance_micro: int
+    #: When the hard limit is reached if spending goes on as in the last seven days; null if it lasts.
+    ends_at: str | None
 
 
 class EventView(TypedDict):
@@ -43,6 +165,8 @@ class EventView(TypedDict):
     actor: str
     action: str
     subject: str
+    #: The user whose job, volume or account the event is about; empty if there is none.
+    owner: str
     detail: dict[str, Any]
     source: str
 
@@ -114,8 +238,10 @@ class ProviderView(TypedDict):
 class HeldView(TypedDict):
     #: null means no limit
     limit: float | None
-    #: Held by all unfinished jobs, including those that wait.
+    #: Held by jobs that have resources, or by volumes.
     held: float
+    #: Requested by waiting jobs. Held and asked count against the limit together.
+    asked: float
 
 
 class KindQuotaView(TypedDict):
@@ -293,6 +419,26 @@ class PermissionGroupEdit(TypedDict):
     ]
 
 
+class PricePut(TypedDict):
+    """The price of one hour of a whole GPU of a model, in millionths."""
+
+    model: str
+    money_micro: NotRequired[int]
+    #: How many GPU-hours an hour of this model counts for.
+    weight_micro: NotRequired[int]
+
+
+class PriceView(TypedDict):
+    model: str
+    weight_micro: int
+    money_micro: int
+
+
+class PricesView(TypedDict):
+    currency: str
+    items: list[PriceView]
+
+
 class ProfileEdit(TypedDict):
     display_name: NotRequired[str | None]
     email: NotRequired[str | None]
@@ -388,6 +534,18 @@ class SshKeyCreate(TypedDict):
     name: str
     #: The content of a .pub file.
     public_key: str
+
+
+class StatementView(TypedDict):
+    kind: AccountKind
+    name: str
+    unit: Unit
+    currency: str
+    since: str
+    until: str
+    opening_micro: int
+    closing_micro: int
+    items: list[EntryView]
 
 
 class TokenCreate(TypedDict):

@@ -153,6 +153,42 @@ class SearchView(TypedDict):
     items: list[FoundView]
 
 
+ServerRole = Literal["leader", "standby"]
+
+
+class ServerView(TypedDict):
+    """One server over the store."""
+
+    name: str
+    #: At which the other servers reach it.
+    url: str
+    host: str
+    pid: int
+    version: str
+    role: ServerRole
+    #: It was seen within the last seconds, by the clock of the store.
+    alive: bool
+    may_lead: bool
+    #: Why it may not lead.
+    detail: str
+    started_at: str
+    #: Null for a standby.
+    leads_since: str | None
+    seen_seconds_ago: float
+    #: Events that a standby has not followed yet.
+    behind_events: int
+
+
+class ServersView(TypedDict):
+    """All servers over the store: the one that leads, and those that stand by."""
+
+    items: list[ServerView]
+    leader_changes: int
+    leader_changed_at: str | None
+    #: Another server is alive that could lead.
+    has_standby: bool
+
+
 class SettingView(TypedDict):
     #: Key within the section, such as interval_seconds.
     key: str

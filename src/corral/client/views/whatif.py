@@ -57,6 +57,45 @@ class LeftOutView(TypedDict):
     jobs: int
 
 
+class PolicyPartView(TypedDict):
+    """The jobs of one size or group under one policy."""
+
+    name: str
+    jobs: int
+    wait_mean_seconds: float
+    completion_mean_seconds: float
+    #: The change of the mean completion time from the base.
+    percent: float | None
+
+
+class PolicyView(TypedDict):
+    policy: str
+    preempts: bool
+    is_present: bool
+    jobs: int
+    wait_mean_seconds: float
+    wait_p99_seconds: float
+    completion_mean_seconds: float
+    completion_p99_seconds: float
+    #: The change of the mean completion time from the base.
+    percent: float | None
+    preemptions: int
+    lost_gpu_hours: float
+    jain_slowdown: float
+    sizes: list[PolicyPartView]
+    groups: list[PolicyPartView]
+
+
+class RecommendationView(TypedDict):
+    """Places in `policies`. `shown` is the candidate of the result: the recommended policy, or else the fastest."""
+
+    #: Null: keep the present rules.
+    recommended: int | None
+    fastest: int
+    shown: int
+    text: str
+
+
 class TimeSeriesView(TypedDict):
     """Means within steps of the same length; each begins at its time."""
 
@@ -120,6 +159,11 @@ class ResultView(TypedDict):
     users: list[ShareView]
     queues: list[ShareView]
     seconds: float
+    #: Only of a comparison of all policies.
+    policies: NotRequired[list[PolicyView] | None]
+    recommendation: NotRequired[RecommendationView | None]
+    #: 1 GPU, one node, several nodes, no GPU.
+    sizes: NotRequired[list[ShareView]]
 
 
 class ScenarioTextsView(TypedDict):
@@ -256,6 +300,8 @@ class LimitChanges(TypedDict):
 class Changes(TypedDict):
     """Changes to the cluster; an empty body is the present cluster."""
 
+    #: Only in `candidate`: each ordering policy in turn, with and without preemption.
+    all_policies: NotRequired[bool | None]
     any_model: NotRequired[bool | None]
     fleet: NotRequired[FleetChanges | None]
     limits: NotRequired[LimitChanges | None]

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from corral.client.client import Client
-from corral.client.http.errors import NotFound, ServerUnreachable
+from corral.client.http.errors import ClientError, NotFound, ServerUnreachable
 from corral.client.http.streams import PATIENCE_SECONDS, LogEnd, LogText, Patience
 from corral.client.jobs.jobs import exit_status
 from tests.unit.client.scripted_server import Answer, Seen, as_json, problem, scripted, stream
@@ -60,7 +60,7 @@ def test_an_unknown_job_is_an_error_and_not_a_reason_to_try_again() -> None:
 
 def test_a_server_that_does_not_come_back_is_given_up_after_a_while() -> None:
     now = 0.0
-    lost: list[ServerUnreachable] = []
+    lost: list[ClientError] = []
 
     def sleep(seconds: float) -> None:
         nonlocal now
@@ -98,6 +98,44 @@ def test_waiting_hears_of_every_change_and_survives_a_restart() -> None:
         )
     assert ended["state"] == "completed"
     assert heard == [("queued", 0), ("running", 1), ("queued", 1), ("running", 2), ("completed", 2)]
+
+
+def test_servers_that_answer_with_503_for_a_while_are_waited_for() -> None:
+    """As during a change of the leader or a restart of the database."""
+
+    def log(seen: Seen, before: int) -> Answer:
+        answers = (stream(log_event("one\n", "1:4")), problem(503), problem(503), stream(end_event("completed", 0)))
+        return answers[min(before, 3)]
+
+    def job(seen: Seen, before: int) -> Answer:
+        if 0 < before < 8:
+            return problem(503)
+        return as_json({"id": "j-1", "state": "running" if before == 0 else "completed", "attempt": 1})
+
+    with scripted(log) as server, Client(server.url) as client:
+        pieces = list(client.jobs.follow_log("j-1", patience=quick()))
+    assert pieces == [LogText(text="one\n"), LogEnd(state="completed", exit_code=0)]
+    with scripted(job) as server, Client(server.url, sleep=lambda _: None) as client:
+        assert client.jobs.wait("j-1", patience=quick())["state"] == "completed"
+
+
+def test_the_time_limit_counts_from_the_last_answer() -> None:
+    now = 0.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    def answer(seen: Seen, before: int) -> Answer:
+        # Out of reach for a moment at the begin and, with the same state all the time, long after the limit.
+        if before in range(1, 4) or before in range(40, 43):
+            return problem(503)
+        return as_json({"id": "j-1", "state": "running" if before < 50 else "completed", "attempt": 1})
+
+    patience = Patience(seconds=20, sleep=sleep, clock=lambda: now)
+    with scripted(answer) as server, Client(server.url, sleep=lambda _: None) as client:
+        assert client.jobs.wait("j-1", patience=patience)["state"] == "completed"
+    assert now > 60
 
 
 def test_events_resume_after_the_last_id() -> None:

@@ -133,8 +133,21 @@ def test_a_change_is_never_sent_twice(answer: Answer) -> None:
         Client(server.url) as client,
         pytest.raises(ClientError),
     ):
-        client.jobs.submit({"command": ["true"]})
+        client.jobs.stop("j-1")
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("first", [problem(503, detail="starting"), Answer(body=b"{", is_cut=True)])
+def test_a_request_that_creates_something_is_sent_again_under_its_key(first: Answer) -> None:
+    with (
+        scripted(lambda seen, n: first if n == 0 else as_json({"id": "j-1"}, 201)) as server,
+        Client(server.url, sleep=lambda seconds: None) as client,
+    ):
+        assert client.jobs.submit({"command": ["true"]})["id"] == "j-1"
+        client.jobs.submit({"command": ["true"]})
+    keys = [seen.headers["Idempotency-Key"] for seen in server.requests]
+    assert keys[0] == keys[1]
+    assert keys[2] != keys[0], "another submission is another request"
 
 
 def test_pages_are_asked_for_as_they_are_needed() -> None:
