@@ -5,37 +5,48 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import copy
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from corral.cli.alerts import alerts, channels
+from corral.cli.assistant import mcp_command
 from corral.cli.datasets import datasets, targets
 from corral.cli.fleet import catalog, drill, nodes, pools, status, top
-from corral.cli.jobs import checkpoints, clone, files, images, job_changes, jobs, logs, presets, submit, tasks
+from corral.cli.habits.aliases import familiar, first_word
+from corral.cli.habits.habit_group import HabitGroup
+from corral.cli.habits.usage_errors import usage_error
+from corral.cli.jobs import checkpoints, clone, files, images, job_changes, jobs, logs, tasks
+from corral.cli.jobs.presets import assets, presets
+from corral.cli.jobs.submission import init_job, run, submit
 from corral.cli.monitoring import exporter
-from corral.cli.people import account, events, groups, permissions, quotas, sign_in_providers, users
+from corral.cli.people import account, budgets, events, groups, inbox, permissions, quotas, sign_in_providers, users
 from corral.cli.reports import analyse, reports
 from corral.cli.scheduling import estimates, queues, receipts, reservations
 from corral.cli.slurm import slurm_compat
 from corral.cli.storage import file_copy, object_stores, volume_files, volumes
-from corral.cli.system import about, cluster, configuration, doctor, search, up
+from corral.cli.system import about, backup, cluster, configuration, doctor, init_server, leader, search, store, up
 from corral.cli.terminal import shell
-from corral.cli.terminal.failures import WrongUsage, problem
-from corral.cli.terminal.terminal import Options, OutputOption, Section, ServerOption, TokenOption, keep_options
+from corral.cli.terminal.failures import WrongUsage, problem, readable
+from corral.cli.terminal.terminal import (
+    NoColorOption,
+    Options,
+    OutputOption,
+    Section,
+    ServerOption,
+    TokenOption,
+    keep_options,
+)
 from corral.cli.whatif import shadow, simulate, whatif
 from corral.cli.workbenches import workbenches
 
 #: The shell's completion script asks by setting this variable.
 COMPLETE_VARIABLE = "_CORRAL_COMPLETE"
-#: Options before the command that take a value.
-VALUED_OPTIONS = frozenset({"-o", "--output", "--server", "--token"})
 
 
-class SectionedGroup(TyperGroup):
+class SectionedGroup(HabitGroup):
     """Lists commands under the heading of their section. Typer would draw this with Rich, which takes more time to load
     than the rest of the help."""
 
@@ -53,7 +64,7 @@ class SectionedGroup(TyperGroup):
 
     def main(self, args: Sequence[str] | None = None, *extra: Any, **settings: Any) -> Any:
         """As in Typer, but a usage error is printed as JSON if JSON output was requested."""
-        typed = list(sys.argv[1:] if args is None else args)
+        typed = familiar(sys.argv[1:] if args is None else args)
         plain_help = self._plain_help(typed)
         if plain_help is not None:
             typer.echo(plain_help)
@@ -105,12 +116,16 @@ app = typer.Typer(
 )
 
 app.add_typer(submit.app)
+app.add_typer(mcp_command.app)
+app.add_typer(run.app)
 app.add_typer(jobs.app)
+app.add_typer(inbox.app)
 app.add_typer(job_changes.app)
 app.add_typer(clone.app)
 app.add_typer(logs.app)
 app.add_typer(files.app, name="files", rich_help_panel=Section.DAILY)
 app.add_typer(file_copy.app)
+presets.app.add_typer(assets.app)
 app.add_typer(presets.app, name="preset", rich_help_panel=Section.DAILY)
 app.add_typer(checkpoints.app)
 app.add_typer(images.app, name="image", rich_help_panel=Section.DAILY)
@@ -127,6 +142,7 @@ app.add_typer(top.app)
 app.add_typer(nodes.nodes_app, name="nodes", rich_help_panel=Section.CLUSTER)
 app.add_typer(nodes.gpus_app, name="gpus", rich_help_panel=Section.CLUSTER)
 app.add_typer(cluster.app, name="cluster", rich_help_panel=Section.CLUSTER)
+app.add_typer(leader.app, name="leader", rich_help_panel=Section.CLUSTER)
 app.add_typer(pools.app, name="pool", rich_help_panel=Section.CLUSTER)
 app.add_typer(object_stores.app, name="object-store", rich_help_panel=Section.CLUSTER)
 app.add_typer(reservations.app, name="reservation", rich_help_panel=Section.CLUSTER)
@@ -153,16 +169,26 @@ app.add_typer(groups.app, name="group", rich_help_panel=Section.PEOPLE)
 app.add_typer(permissions.group_app, name="permission-group", rich_help_panel=Section.PEOPLE)
 app.add_typer(sign_in_providers.app, name="provider", rich_help_panel=Section.PEOPLE)
 app.add_typer(quotas.app, name="quota", rich_help_panel=Section.PEOPLE)
+app.add_typer(budgets.app, name="budget", rich_help_panel=Section.PEOPLE)
 app.add_typer(catalog.flavor_app, name="flavor", rich_help_panel=Section.PEOPLE)
 app.add_typer(catalog.package_app, name="package", rich_help_panel=Section.PEOPLE)
 app.add_typer(up.app)
+init_app = typer.Typer(help="Write the files that a project or a server begins with.", no_args_is_help=True)
+init_server.register(init_app)
+init_job.register(init_app)
+app.add_typer(init_app, name="init", rich_help_panel=Section.SETUP)
 app.add_typer(configuration.app, name="config", rich_help_panel=Section.SETUP)
+app.add_typer(backup.app, name="backup", rich_help_panel=Section.SETUP)
+app.add_typer(store.app, name="store", rich_help_panel=Section.SETUP)
 app.add_typer(about.licence_app, name="licence", rich_help_panel=Section.SETUP)
 app.add_typer(doctor.app)
 app.add_typer(exporter.app)
 app.add_typer(drill.app, name="drill", rich_help_panel=Section.SETUP)
 app.add_typer(shell.completion_app, name="completion", rich_help_panel=Section.SETUP)
 app.add_typer(shell.app)
+for group in app.registered_groups:
+    own = group.typer_instance.info.cls if group.typer_instance is not None else None
+    group.cls = own if isinstance(own, type) and issubclass(own, HabitGroup) else HabitGroup
 
 
 @app.callback()
@@ -171,11 +197,12 @@ def root(
     output: OutputOption = None,
     server: ServerOption = None,
     token: TokenOption = None,
+    no_color: NoColorOption = None,
     version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=shell.print_version, help="Print the version.")
     ] = False,
 ) -> None:
-    keep_options(ctx, Options(output=output, server=server, token=token))
+    keep_options(ctx, Options(output=output, server=server, token=token, no_color=no_color))
 
 
 def _asks_for_json(typed: Sequence[str]) -> bool:
@@ -186,16 +213,11 @@ def _asks_for_json(typed: Sequence[str]) -> bool:
 
 def _show_usage_error(error: typer.TyperException, *, as_json: bool) -> None:
     message = error.format_message()
-    if as_json:
-        typer.echo(problem(WrongUsage(message)), err=True)
-        return
-    ctx: Any = getattr(error, "ctx", None)
     if message.startswith("Usage:"):  # a group without a command: its help is the message
-        typer.echo(message, err=True)
+        typer.echo(problem(WrongUsage("a command is missing")) if as_json else message, err=True)
         return
-    typer.echo(f"Error: {message}", err=True)
-    if ctx is not None:
-        typer.echo(f"{ctx.get_usage()}\nHint: `{ctx.command_path} --help` explains it.", err=True)
+    found = usage_error(error)
+    typer.echo(problem(found) if as_json else readable(found), err=True)
 
 
 def main() -> None:
@@ -203,27 +225,19 @@ def main() -> None:
         shell.prepare_completion()
         app(prog_name="corral")
     else:
-        part_for(sys.argv[1:])(prog_name="corral")
+        part_for(familiar(sys.argv[1:]))(prog_name="corral")
 
 
 def part_for(typed: Sequence[str]) -> typer.Typer:
     """The application with only the group that the command line names, if it exists: Typer assembles all two hundred
     commands before it reads the first argument, which takes longer than most commands."""
-    words = iter(typed)
-    first = next((word for word in words if not _is_option(word, words)), None)
-    asked = [group for group in app.registered_groups if first in _names(group)]
+    place = first_word(typed, 0)
+    asked = [group for group in app.registered_groups if place is not None and typed[place] in _names(group)]
     if not asked:
         return app  # which prints the known commands
     part = copy(app)
     part.registered_groups = asked
     return part
-
-
-def _is_option(word: str, following: Iterator[str]) -> bool:
-    """Whether the word is an option; its value is removed from the following words."""
-    if word in VALUED_OPTIONS:
-        next(following, None)
-    return word.startswith("-")
 
 
 def _names(group: Any) -> set[str | None]:

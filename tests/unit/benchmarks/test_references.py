@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from benchmarks.references import LAS_GPU_SECONDS, Ended, easy, first_fit, las, srsf
+from benchmarks.references import LAS_GPU_SECONDS, Ended, by_score, easy, first_fit, las, srsf
 
 COST = 60.0
 
 
-def job(number: int, at: float, seconds: float, *, nodes: int = 1, gpus: int = 1) -> Ended:
-    return Ended(number=number, user="ann", nodes=nodes, gpus=gpus, submitted_at=at, run_seconds=seconds)
+def job(number: int, at: float, seconds: float, *, nodes: int = 1, gpus: int = 1, user: str = "ann") -> Ended:
+    return Ended(number=number, user=user, nodes=nodes, gpus=gpus, submitted_at=at, run_seconds=seconds)
 
 
 def ends(jobs: list[Ended]) -> list[float]:
@@ -19,6 +19,19 @@ def test_first_fit_starts_in_the_order_of_arrival_and_lets_small_jobs_pass() -> 
     jobs = [job(0, 0, 100, gpus=2), job(1, 1, 50, nodes=2, gpus=2), job(2, 2, 200, gpus=1)]
     # The gang waits for both nodes; the small job takes a GPU of the second node and delays it.
     assert ends(first_fit(jobs, 2, 2)) == [100, 252, 202]
+
+
+def test_the_order_by_score_puts_users_with_little_usage_first_and_lets_all_jobs_pass() -> None:
+    jobs = [
+        job(0, 0, 100, gpus=2),
+        job(1, 1, 50, gpus=2),
+        job(2, 2, 30, nodes=2, gpus=2, user="bob"),
+        job(3, 3, 10, user="bob"),
+    ]
+    # On two nodes: the gang of bob waits for both, his small job and the second job of ann start at once.
+    assert ends(by_score(jobs, 2, 2)) == [100, 51, 130, 61]
+    jobs = [job(0, 0, 100), job(1, 1, 50), job(2, 2, 10, user="bob")]
+    assert ends(by_score(jobs, 1, 1)) == [100, 160, 110]
 
 
 def test_easy_lets_no_job_delay_the_first_that_waits() -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from corral.files import Trash, trash
+from corral.files import trash
+from corral.files.trash import Trash
 from tests.unit.control.world import eventually
 
 

@@ -26,7 +26,7 @@ AlertArgument = Annotated[int, typer.Argument(metavar="ALERT", help="An alert's 
 RuleArgument = Annotated[str, typer.Argument(metavar="RULE", help="A rule's name, from `corral alert rules`.")]
 
 
-@default_command(app, examples=["corral alert", "corral alert ls --all", "corral alert ack 12"])
+@default_command(app, lists=True, examples=["corral alert", "corral alert ls --all", "corral alert ack 12"])
 def alert(terminal: Terminal) -> None:
     """List the alerts that are not over; with a command, manage alerts."""
     _list(terminal, LIVE, (), None, None, 50)

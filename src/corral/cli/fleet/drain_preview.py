@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from corral.cli.terminal import formats
-from corral.cli.terminal.moments import coming_moment
 from corral.cli.terminal.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -15,9 +14,8 @@ if TYPE_CHECKING:
 TITLES = ("JOB", "NAME~", "USER", "GPUS>", "STILL THERE!", "ENDS", "LIMIT?", "LOSES>", "GOES TO~", "BACK")
 
 
-def show_preview(terminal: Terminal, nodes: Sequence[str], at: str | None) -> None:
+def show_preview(terminal: Terminal, nodes: Sequence[str], moment: str | None) -> None:
     now = terminal.now()
-    moment = None if at is None else coming_moment("--at", at, now)
     with terminal.client() as client:
         found = [client.fleet.preview_drain(node, moment) for node in nodes]
     if terminal.as_json:

@@ -8,26 +8,26 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from corral.cli.fleet.drain_preview import show_preview
-from corral.cli.terminal import formats
-from corral.cli.terminal.failures import WrongUsage
+from corral.cli.terminal import completion, formats
+from corral.cli.terminal.moments import coming_moment
 from corral.cli.terminal.terminal import Terminal, YesOption, command, default_command
-from corral.client.http.errors import ClientError
 
 if TYPE_CHECKING:
-    from corral.client.client import Client
     from corral.client.views import GpuView, HolderView, NodeView, ReadingView
 
 nodes_app = typer.Typer(help="List nodes; cordon, drain, uncordon and remove them.")
 gpus_app = typer.Typer(help="List GPUs with readings and health; test, mark and reset them.")
 
 GpuArgument = Annotated[str, typer.Argument(metavar="GPU", help="A GPU's id, from `corral gpus`.")]
-NodesArgument = Annotated[list[str], typer.Argument(metavar="NODE", help="Names of nodes.")]
+NodesArgument = Annotated[
+    list[str], typer.Argument(metavar="NODE", help="Names of nodes.", autocompletion=completion.node_names)
+]
 TAKEN = "taken by others"
 NO_NODES = "No nodes. What is wrong: corral doctor"
 NO_GPUS = "No GPUs here. Virtual ones to try things out: corral up --virtual-gpus 8xA100-80G"
 
 
-@default_command(nodes_app, examples=["corral nodes", "corral nodes -o json", "corral nodes drain gpu-03"])
+@default_command(nodes_app, lists=True, examples=["corral nodes", "corral nodes -o json", "corral nodes drain gpu-03"])
 def nodes(terminal: Terminal) -> None:
     """List the nodes; with a command, manage them."""
     _list_nodes(terminal)
@@ -75,6 +75,52 @@ def _holders(jobs: Sequence[HolderView]) -> str:
     return formats.listed([f"{job['id']} ({job['user']})" if job["id"] else f"({job['user']})" for job in jobs])
 
 
+@command(nodes_app, "show", examples=["corral nodes show gpu-03", "corral nodes show gpu-03 -o json"])
+def show_node(
+    terminal: Terminal,
+    node: Annotated[
+        str,
+        typer.Argument(
+            metavar="NODE", help="A node's name, from `corral nodes`.", autocompletion=completion.node_names
+        ),
+    ],
+) -> None:
+    """Show one node with its GPUs and jobs."""
+    with terminal.client() as client:
+        view = client.fleet.node(node)
+        held = [gpu for gpu in client.fleet.gpus() if gpu["node"] == view["id"]] if not terminal.as_json else []
+    total = formats.count(view["gpus_total"], "GPU")
+    terminal.facts(
+        view,
+        [
+            ("Node", view["id"]),
+            ("Cluster", view["cluster"]),
+            ("State", view["state"]),
+            ("Drain", _drain_text(view)),
+            ("Reason", view.get("reason", "")),
+            ("GPUs", f"{formats.number(view['gpus_free'])} free of {total}"),
+            ("CPUs", f"{formats.number(view['cpus'])}, load {formats.percent(view['load'])}"),
+            ("Memory", formats.size(view["memory_bytes"])),
+            ("Labels", ", ".join(f"{key}={value}" for key, value in sorted(view["labels"].items()))),
+            ("Jobs", _holders(view["jobs"])),
+        ],
+    )
+    if held:
+        terminal.say("\nGPUs")
+        terminal.table(GPU_TITLES, held, _gpu_row, empty="")
+
+
+def _drain_text(node: NodeView) -> str:
+    drain = node.get("drain")
+    if drain is None:
+        return ""
+    begun = f"by {drain['started_by']}, since {formats.local_time(drain['started_at'])}"
+    if drain["drained_at"] is not None:
+        return f"{begun}; empty since {formats.local_time(drain['drained_at'])}"
+    empty_by = drain["empty_by"]
+    return f"{begun}; " + ("jobs run to their end" if empty_by is None else f"empty by {formats.local_time(empty_by)}")
+
+
 @command(nodes_app, "cordon", examples=["corral nodes cordon gpu-03"])
 def cordon(terminal: Terminal, nodes: NodesArgument) -> None:
     """Start no new jobs on a node; running jobs continue (operators)."""
@@ -93,7 +139,9 @@ def uncordon(terminal: Terminal, nodes: NodesArgument) -> None:
     examples=[
         "corral nodes drain gpu-03",
         "corral nodes drain gpu-03 --preview",
-        "corral nodes drain gpu-03 --preview --at 18:00",
+        "corral nodes drain gpu-03 --preview --by 18:00",
+        "corral nodes drain gpu-03 --by 18:00",
+        "corral nodes drain gpu-03 --by now",
     ],
 )
 def drain(
@@ -102,17 +150,30 @@ def drain(
     preview: Annotated[
         bool, typer.Option("--preview", help="Only show which jobs it would displace; nothing changes.")
     ] = False,
-    at: Annotated[
-        str | None, typer.Option(metavar="WHEN", help="With --preview: at 18:00, in 2h, or an RFC 3339 time.")
+    by: Annotated[
+        str | None,
+        typer.Option(
+            "--by",
+            "--at",
+            metavar="WHEN",
+            help="Empty by this time: now, 18:00, 2h, or an RFC 3339 time. "
+            "Jobs that are left then save and continue elsewhere.",
+        ),
     ] = None,
 ) -> None:
-    """Drain a node: no new jobs start, running jobs continue to their end (operators)."""
+    """Drain a node: no new jobs start; running jobs continue to their end, or until --by (operators)."""
+    now = terminal.now()
+    moment = None if by is None else formats.rfc3339(now) if by == "now" else coming_moment("--by", by, now)
     if preview:
-        show_preview(terminal, nodes, at)
+        show_preview(terminal, nodes, moment)
         return
-    if at is not None:
-        raise WrongUsage("--at goes with --preview", hint="A drain begins when you ask for it.")
-    _change(terminal, nodes, "drain")
+    changed = []
+    with terminal.client() as client:
+        for node in nodes:
+            changed.append(client.fleet.drain_node(node, moment))
+            _say_changed(terminal, changed[-1])
+    if terminal.as_json:
+        terminal.json({"items": changed})
 
 
 @command(nodes_app, "rm", examples=["corral nodes rm gpu-03", "corral nodes rm -y gpu-03 gpu-04"])
@@ -139,65 +200,43 @@ def _change(terminal: Terminal, nodes: Sequence[str], action: str) -> None:
         for node in nodes:
             view = client.fleet.change_node(node, action)
             changed.append(view)
-            busy = f"; still there: {_holders(view['jobs'])}" if view["jobs"] else ""
-            wanted = view.get("withheld", view["state"])
-            later = f", and will be {wanted} when it is back" if view["state"] == "down" else ""
-            terminal.say(f"{view['id']} is {view['state']}{later}{busy}")
+            _say_changed(terminal, view)
     if terminal.as_json:
         terminal.json({"items": changed})
 
 
-Watch = Annotated[bool, typer.Option("-w", "--watch", help="Keep the list on the screen up to date; Ctrl-C ends it.")]
-Interval = Annotated[float, typer.Option(min=0.2, metavar="SECONDS", help="Between updates of --watch.")]
+def _say_changed(terminal: Terminal, view: NodeView) -> None:
+    busy = f"; still there: {_holders(view['jobs'])}" if view["jobs"] else ""
+    wanted = view.get("withheld", view["state"])
+    later = f", and will be {wanted} when it is back" if view["state"] == "down" else ""
+    drain = view.get("drain")
+    until = f", empty by {formats.local_time(drain['empty_by'])}" if drain and drain["empty_by"] and busy else ""
+    terminal.say(f"{view['id']} is {view['state']}{later}{until}{busy}")
+
+
 GPU_TITLES = ("GPU~", "NODE?", "#>", "MODEL?", "HEALTH!", "USED>", "UTIL>", "MEMORY>", "TEMP>?", "POWER>?", "JOBS~")
 
 
 @default_command(
-    gpus_app, examples=["corral gpus", "corral gpus -w", "corral gpus -o json", "corral gpus reset-health GPU-1b2c"]
+    gpus_app,
+    lists=True,
+    examples=["corral gpus", "corral gpus -w", "corral gpus -o json", "corral gpus reset-health GPU-1b2c"],
 )
-def gpus(terminal: Terminal, watch: Watch = False, interval: Interval = 2.0) -> None:
+def gpus(terminal: Terminal) -> None:
     """List the GPUs with their latest readings; with a command, show, test or mark one."""
-    _list_gpus(terminal, watch, interval)
+    _list_gpus(terminal)
 
 
 @command(gpus_app, "ls", examples=["corral gpus ls", "corral gpus ls -w --interval 5"])
-def list_gpus(terminal: Terminal, watch: Watch = False, interval: Interval = 2.0) -> None:
+def list_gpus(terminal: Terminal) -> None:
     """List the GPUs."""
-    _list_gpus(terminal, watch, interval)
+    _list_gpus(terminal)
 
 
-def _list_gpus(terminal: Terminal, watch: bool, interval: float) -> None:
+def _list_gpus(terminal: Terminal) -> None:
     with terminal.client() as client:
-        if watch:
-            _watch_gpus(terminal, client, interval)
-            return
         found = list(client.fleet.gpus())
     terminal.table(GPU_TITLES, found, _gpu_row, empty=NO_GPUS)
-
-
-def _watch_gpus(terminal: Terminal, client: Client, interval: float) -> None:
-    if terminal.as_json:
-        raise WrongUsage(
-            "--watch draws on the screen and has no JSON form", hint="`corral top -o json` gives one frame."
-        )
-    from rich.console import Group, RenderableType
-
-    from corral.cli.terminal import tables
-
-    # Read once before drawing: an unreachable server is an error at the start, and only a notice later.
-    found, read_at = list(client.fleet.gpus()), terminal.now()
-
-    def draw() -> RenderableType:
-        nonlocal found, read_at
-        trouble = ""
-        try:
-            found, read_at = list(client.fleet.gpus()), terminal.now()
-        except ClientError as error:
-            trouble = f"AWAY, {formats.duration(terminal.now() - read_at)} old: {error.message}"
-        drawn = tables.table(tables.columns(*GPU_TITLES), [_gpu_row(gpu) for gpu in found]) if found else NO_GPUS
-        return Group(drawn, trouble) if trouble else drawn
-
-    tables.watch(draw, interval)
 
 
 def _gpu_row(gpu: GpuView) -> Sequence[str]:

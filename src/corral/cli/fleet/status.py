@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,10 +17,19 @@ app = typer.Typer()
 
 WIDE_RULE = "=" * 60
 RULE = "-" * 40
+NO_NODES = "No nodes. What is wrong: corral doctor"
 
 
-@command(app, "status", section=Section.CLUSTER, examples=["corral status", "corral status -o json"])
-def status(terminal: Terminal) -> None:
+@command(
+    app,
+    "status",
+    section=Section.CLUSTER,
+    examples=["corral status", "corral status -o json", "corral status --classic"],
+)
+def status(
+    terminal: Terminal,
+    classic: Annotated[bool, typer.Option("--classic", help="The page of a GPU manager script.")] = False,
+) -> None:
     """Show nodes, free and allocated GPUs, and running jobs."""
     from corral.client.jobs.jobs import HOLDING_STATES
 
@@ -33,10 +42,83 @@ def status(terminal: Terminal) -> None:
     if terminal.as_json:
         terminal.json(_document(overview, nodes, holding, names))
         return
-    terminal.say("\n".join(_page(overview, nodes, holding, names)))
+    if classic:
+        terminal.say("\n".join(_classic_page(overview, nodes, holding, names)))
+    else:
+        _show(terminal, overview, nodes, holding, names)
 
 
-def _page(overview: OverviewView, nodes: list[NodeView], holding: list[JobView], names: Mapping[str, str]) -> list[str]:
+def _show(
+    terminal: Terminal,
+    overview: OverviewView,
+    nodes: list[NodeView],
+    holding: list[JobView],
+    names: Mapping[str, str],
+) -> None:
+    """Totals, nodes and jobs that hold GPUs, within 80 columns."""
+    active = _active(overview)
+    ready = sum(node["state"] == "ready" for node in nodes)
+    terminal.facts(
+        overview,
+        [
+            ("GPUs", _gpu_totals(overview)),
+            ("Nodes", f"{ready} ready of {formats.count(overview['nodes'], 'node')}"),
+            ("Jobs", f"{active} running, {overview['queued']} queued"),
+            *(("Attention", text) for text in _troubles(overview)),
+        ],
+    )
+    terminal.say("")
+    terminal.table(
+        ("NODE~", "STATE!", "FREE>", "GPUS>", "MODEL~?"),
+        nodes,
+        _node_row,
+        empty=NO_NODES,
+    )
+    if holding:
+        now = terminal.now()
+        terminal.say("")
+        terminal.table(
+            ("JOB", "NAME~", "USER", "STATE!", "GPUS>", "RAN>", "ON~"),
+            holding,
+            lambda job: _job_row(job, names, now),
+            empty="",
+        )
+    hidden = active - len(holding)
+    if hidden > 0:
+        terminal.say(f"{formats.count(hidden, 'job')} of other users")
+    elif not holding:
+        terminal.say("\nNothing runs. Submit a job: corral submit --gpus 1 -- python train.py")
+
+
+def _gpu_totals(overview: OverviewView) -> str:
+    reserved = overview.get("gpus_reserved", 0)
+    parts = [
+        f"{formats.number(overview['gpus_free'])} free of {formats.count(overview['gpus'], 'GPU')}",
+        f"{formats.number(overview['gpus_allocated'])} allocated",
+    ]
+    if reserved:
+        parts.append(f"{reserved} reserved and idle")
+    if overview["utilization"] is not None:
+        parts.append(f"{formats.percent(overview['utilization'])} utilization")
+    return ", ".join(parts)
+
+
+def _node_row(node: NodeView) -> Sequence[str]:
+    models = formats.listed(sorted({gpu["model"] for gpu in node["gpus"]}))
+    free, total = formats.number(node["gpus_free"]), formats.number(node["gpus_total"])
+    return node["id"], node["state"], free, total, models
+
+
+def _job_row(job: JobView, names: Mapping[str, str], now: float) -> Sequence[str]:
+    name = names.get(job["id"], job["name"])
+    gpus = formats.number(held_gpus(job))
+    ran = formats.between(job["started_at"], None, now)
+    return job["id"], name, job["user"], job["state"], gpus, ran, _where(job)
+
+
+def _classic_page(
+    overview: OverviewView, nodes: list[NodeView], holding: list[JobView], names: Mapping[str, str]
+) -> list[str]:
     reserved = overview.get("gpus_reserved", 0)
     lines = [
         WIDE_RULE,
@@ -57,7 +139,7 @@ def _page(overview: OverviewView, nodes: list[NodeView], holding: list[JobView],
         *(_node_line(node) for node in nodes),
     ]
     if not nodes:
-        lines.append("No nodes. What is wrong: corral doctor")
+        lines.append(NO_NODES)
     lines += ["", "Task Allocations:", RULE, *(_task_line(job, names) for job in holding)]
     hidden = _active(overview) - len(holding)
     if hidden > 0:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
+from corral.cli.habits.habit_group import HabitGroup, own_verb
 from corral.cli.jobs.jobs import JobArgument
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import Refused
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 Progress = Callable[[int, "int | None"], None]
 
 
-class _ListsByDefault(TyperGroup):
+class _ListsByDefault(HabitGroup):
     """`corral files JOB` means `corral files ls JOB`; job names are longer than the names of the commands."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if args and not args[0].startswith("-") and args[0] not in self.commands:
+        if args and not args[0].startswith("-") and own_verb(args[0], self.commands) is None:
             args = ["ls", *args]
         return super().parse_args(ctx, args)
 

@@ -1,4 +1,4 @@
-"""`corral stop`, `start`, `requeue`, `resize`, `extend`, `edit`, `keep`, `rm`: change jobs, or a whole array."""
+"""`corral stop`, `start`, `requeue`, `resize`, `migrate`, `extend`, `edit`, `keep`, `rm`: change jobs, or an array."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from corral.cli.jobs import arrays
 from corral.cli.jobs.job_request import request_body, with_flags, with_job_options
 from corral.cli.jobs.job_texts import elastic_text, warning_text
 from corral.cli.jobs.jobs import JobArgument
-from corral.cli.terminal import formats
+from corral.cli.terminal import completion, formats
 from corral.cli.terminal.each import change_each
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Section, Terminal, YesOption, command
@@ -20,12 +20,13 @@ from corral.core.jobs.job_fields import JobCommand
 
 if TYPE_CHECKING:
     from corral.client.client import Client
-    from corral.client.views import JobEdit, JobView
+    from corral.client.views import AllocationView, ChangePreviewView, JobEdit, JobView, WaitingEffectView
 
 app = typer.Typer()
 
-JobsArgument = Annotated[list[str], typer.Argument(metavar="JOB", help="Ids, or names of your own jobs.")]
-SomeJobsArgument = Annotated[list[str] | None, typer.Argument(metavar="JOB", help="Ids, or names of your own jobs.")]
+_JOBS = typer.Argument(metavar="JOB", help="Ids, or names of your own jobs.", autocompletion=completion.job_names)
+JobsArgument = Annotated[list[str], _JOBS]
+SomeJobsArgument = Annotated[list[str] | None, _JOBS]
 
 
 @command(
@@ -49,7 +50,9 @@ def stop(
     with terminal.client() as client:
         count = sum(job["ended_at"] is None for job in arrays.jobs_of(client, array))
         if count > 1:
-            terminal.confirm(f"Stop {formats.count(count, 'job')} of array {array}?", assume_yes=yes)
+            terminal.confirm(
+                f"Stop {formats.count(count, 'job')} of array {array}?", assume_yes=yes, is_reversible=True
+            )
         stopped = client.jobs.stop_array(array)
     states = Counter(job["state"] for job in stopped)
     terminal.answer(
@@ -69,16 +72,96 @@ def requeue(terminal: Terminal, jobs: JobsArgument) -> None:
     change_each(terminal, jobs, lambda client, job: client.jobs.requeue(job), _state_text)
 
 
-@command(app, "resize", section=Section.DAILY, examples=["corral resize j-12 --gpus 6"])
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")]
+
+
+@command(
+    app,
+    "resize",
+    section=Section.DAILY,
+    examples=["corral resize j-12 --gpus 6", "corral resize j-12 --gpus 6 --dry-run"],
+)
 def resize(
     terminal: Terminal,
     job: JobArgument,
     gpus: Annotated[int, typer.Option(metavar="N", help="Within its minimum and maximum.")],
+    dry_run: DryRunOption = False,
 ) -> None:
     """Change the number of GPUs of a running elastic job: it is warned, saves, and starts again."""
     with terminal.client() as client:
+        if dry_run:
+            _say_preview(terminal, client.jobs.plan_resize(job, gpus))
+            return
         view = client.jobs.resize(job, gpus)
     terminal.answer(view, f"{view['id']} is {view['state']}: {elastic_text(view, terminal.now())}")
+
+
+@command(
+    app,
+    "migrate",
+    section=Section.DAILY,
+    examples=["corral migrate j-12 --dry-run", "corral migrate j-12", "corral migrate j-12 --to node-7 --yes"],
+)
+def migrate(
+    terminal: Terminal,
+    job: JobArgument,
+    to: Annotated[str | None, typer.Option("--to", metavar="NODE", help="Otherwise the best other node.")] = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> None:
+    """Move a running job to another node, after a preview: it is warned, saves, and starts again there."""
+    with terminal.client() as client:
+        found = client.jobs.plan_migration(job, to)
+        if dry_run:
+            _say_preview(terminal, found)
+            return
+        if not yes and not terminal.as_json:
+            _say_preview(terminal, found)
+        target = found["after"]["grants"][0]["node"]
+        terminal.confirm(f"Move {found['job']} to {target}?", assume_yes=yes)
+        # The node of the preview, which the user has confirmed.
+        view = client.jobs.migrate(found["job"], target)
+    terminal.answer(view, f"{view['id']} is {view['state']}: it goes on on {target} when it has saved")
+
+
+def _say_preview(terminal: Terminal, found: ChangePreviewView) -> None:
+    """What a resize or a move would change."""
+    saved = found["checkpointed_at"]
+    last = f"last saved {formats.ago(saved, terminal.now())}" if saved else "it never saved"
+    lost = formats.quantity(found["lost_gpu_seconds"] / 3600)
+    effects = [_effect_text(terminal, effect) for effect in found["waiting"]]
+    hidden = found["hidden_waiting"]
+    if hidden:
+        effects.append(f"{formats.count(hidden, 'job')} of other users")
+    terminal.facts(
+        found,
+        [
+            ("Job", found["job"]),
+            ("Now", _place_text(found["before"])),
+            ("Then", _place_text(found["after"])),
+            (
+                "At risk",
+                f"at most {lost} GPU-hours of work: {last}, {formats.duration(found['grace_seconds'])} to save",
+            ),
+            ("Waiting jobs", "; ".join(effects) or "none starts earlier or later"),
+        ],
+    )
+
+
+def _place_text(allocation: AllocationView) -> str:
+    return "; ".join(
+        f"{grant['node']}: {formats.listed(grant['gpus']) if grant['gpus'] else 'no GPU'}"
+        for grant in allocation["grants"]
+    )
+
+
+def _effect_text(terminal: Terminal, effect: WaitingEffectView) -> str:
+    if effect["starts_now"]:
+        return f"{effect['job']} starts at once"
+    before, after = (
+        formats.local_time(at) if at else "not planned" for at in (effect["start_before"], effect["start_after"])
+    )
+    return f"{effect['job']}: planned start {before} → {after}"
 
 
 @command(app, "extend", section=Section.DAILY, examples=["corral extend j-12"])

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from corral.cli.terminal import arguments
+from corral.cli.terminal import arguments, completion
 from corral.cli.terminal.failures import WrongUsage
 from corral.core.jobs.job_fields import CLONE, EDIT, JOB_FIELDS, SUBMIT, JobCommand, Option, Reader
 
@@ -49,6 +49,10 @@ _READERS: Mapping[Reader, Callable[[str, Any], Any]] = {
 }
 
 
+#: Fields whose values the shell completes.
+_COMPLETED = {"queue": completion.queue_names, "after": completion.job_names}
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobOption:
     #: in the API's request
@@ -70,7 +74,12 @@ class JobOption:
 
     def declared(self, command: JobCommand) -> inspect.Parameter:
         negated = f"/--no-{self.parameter}" if self.field == "preemptible" else ""
-        option = typer.Option(f"{self.long_flag}{negated}", metavar=self.option.metavar, help=self.help[command])
+        option = typer.Option(
+            f"{self.long_flag}{negated}",
+            metavar=self.option.metavar,
+            help=self.help[command],
+            autocompletion=_COMPLETED.get(self.field),
+        )
         value: Any = (Path if self.option.read is Reader.PATH else self.option.type) | None
         annotation: Any = Annotated[value, option]
         return inspect.Parameter(self.parameter, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
@@ -85,6 +94,8 @@ class JobOption:
 #: In the order in which `--help` lists them.
 JOB_OPTIONS = tuple(JobOption(field=row.name, option=option) for row in JOB_FIELDS.values() for option in row.options)
 
+#: The job file of a project folder: `corral init job` writes it, `corral submit` without a program reads it.
+PROJECT_FILE = "corral.job.yaml"
 #: Keys of job files, by the API's name and by flag, with the field that they set.
 FILE_KEYS: Mapping[str, str] = {name: name for name in JOB_FIELDS} | {
     option.long_flag.removeprefix("--"): option.field for option in JOB_OPTIONS if SUBMIT in option.help

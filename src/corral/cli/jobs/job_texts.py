@@ -43,7 +43,10 @@ def end_text(ended: JobView | AttemptView) -> str:
     code = "" if ended["exit_code"] is None else f"exit code {ended['exit_code']}"
     # the exit code makes the reason `exit_code` redundant; engines repeat the code in their message
     reason = "" if code and ended["end_reason"] == "exit_code" else ended["end_reason"]
-    message = "" if ended["message"] == code else ended["message"]
+    message = ended["message"]
+    if code and (message == code or message.startswith(f"{code};")):
+        # The message repeats the code, and may say more.
+        code = ""
     return "; ".join(part for part in (reason, code, message) if part)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,14 +13,13 @@ from corral.cli.jobs.job_request import flag_of
 from corral.cli.jobs.job_texts import attempt_row, end_text, job_facts
 from corral.cli.scheduling import receipts
 from corral.cli.scheduling.estimates import expected_text, start_text
-from corral.cli.terminal import formats
+from corral.cli.terminal import completion, formats
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.moments import moment_option
 from corral.cli.terminal.terminal import Section, Terminal, command
 from corral.core.jobs.job_fields import SEARCHED
 
 if TYPE_CHECKING:
-    from corral.client.client import Client
     from corral.client.views import (
         JobRefView,
         JobView,
@@ -31,9 +30,14 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="A job's id, or the name of one of yours.")]
+JobArgument = Annotated[
+    str,
+    typer.Argument(metavar="JOB", help="A job's id, or the name of one of yours.", autocompletion=completion.job_names),
+]
 
 TITLES = ("ID", "NAME~", "USER", "STATE!", "QUEUE?", "PRIO>?", "NODES>?", "GPUS>", "AGE>", "RAN>", "IMAGE~?", "DETAIL~")
+#: The name of the user who asks.
+ME = "me"
 _SEARCHED = f"{', '.join(SEARCHED[:-1])} or {SEARCHED[-1]}"
 NO_JOBS = "No jobs yet. Submit one: corral submit --gpus 1 -- python train.py"
 NO_LIVE_JOBS = (
@@ -46,43 +50,55 @@ NO_MATCH = "No job matches. Without filters, with ended jobs: corral jobs -a"
     app,
     "jobs",
     section=Section.DAILY,
+    lists=True,
     examples=[
         "corral jobs",
+        "corral jobs --mine",
         "corral jobs -a --user maria --limit 20",
         "corral jobs --state failed --state stopped -o json",
         "corral jobs -a --search resnet --since 2d",
         "corral jobs -w",
+        "corral stop $(corral jobs --mine -q)",
     ],
 )
 def jobs(
     terminal: Terminal,
     state: Annotated[list[str] | None, typer.Option(metavar="STATE", help="Only in this state; repeatable.")] = None,
-    user: Annotated[list[str] | None, typer.Option(metavar="USER", help="Only of this user; repeatable.")] = None,
+    user: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="USER", help="Only of this user, or me; repeatable.", autocompletion=completion.user_names
+        ),
+    ] = None,
+    mine: Annotated[bool, typer.Option("--mine", help="Only your own; the same as --user me.")] = False,
+    all_users: Annotated[
+        bool, typer.Option("-A", "--all-users", help="Of all users whose jobs you may see (the default).")
+    ] = False,
     kind: Annotated[list[str] | None, typer.Option(metavar="KIND", help="Only of this kind; repeatable.")] = None,
-    queue: Annotated[str | None, typer.Option(help="Only in this queue.")] = None,
+    queue: Annotated[
+        str | None, typer.Option(help="Only in this queue.", autocompletion=completion.queue_names)
+    ] = None,
     name: Annotated[str | None, typer.Option(help="Only with this text in the name.")] = None,
     search: Annotated[str | None, typer.Option(metavar="TEXT", help=f"Only with this text in {_SEARCHED}.")] = None,
     array: Annotated[str | None, typer.Option(help="Only of the array of this name.")] = None,
     since: Annotated[str | None, typer.Option(metavar="WHEN", help="Created since: RFC 3339, or 2h.")] = None,
     everything: Annotated[bool, typer.Option("-a", "--all", help="Ended jobs too.")] = False,
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="The largest number of jobs to list.")] = 50,
-    watch: Annotated[bool, typer.Option("-w", "--watch", help="Keep the list on the screen up to date.")] = False,
-    interval: Annotated[float, typer.Option(min=0.2, metavar="SECONDS", help="Between updates of --watch.")] = 2.0,
 ) -> None:
     """List jobs, the newest first; without -a those that wait or run."""
     from corral.client.jobs.jobs import LIVE_STATES
 
     states = tuple(state) if state else () if everything else LIVE_STATES
-    filtered = bool(state or user or kind or queue or name or search or array or since)
+    users = _users(user or [], mine=mine, all_users=all_users)
+    filtered = bool(state or users or kind or queue or name or search or array or since)
     begin = moment_option("--since", since, terminal.now())
-
-    def load(client: Client) -> tuple[list[JobView], bool]:
+    with terminal.client() as client:
         # one job more than requested shows whether the list was cut
         found = list(
             client.jobs.list(
                 states=states,
                 kinds=kind or (),
-                user=user,
+                user=[client.people.me()["name"] if one == ME else one for one in users],
                 queue=queue,
                 name=name,
                 text=search,
@@ -92,18 +108,19 @@ def jobs(
                 limit=limit + 1,
             )
         )
-        return found[:limit], len(found) > limit
-
-    with terminal.client() as client:
-        if watch:
-            _watch(terminal, lambda: load(client)[0], interval)
-            return
-        found, more = load(client)
+    found, more = found[:limit], len(found) > limit
     empty = NO_MATCH if filtered else NO_JOBS if everything else NO_LIVE_JOBS
     now = terminal.now()
     terminal.table(TITLES, found, lambda job: job_row(job, now), empty=empty)
     if more:
         terminal.note(f"Only the newest {limit} are shown. More: --limit {limit * 4}")
+
+
+def _users(named: Sequence[str], *, mine: bool, all_users: bool) -> list[str]:
+    """The users whose jobs are listed; none means all."""
+    if all_users and (named or mine):
+        raise WrongUsage("--all-users excludes --user and --mine", hint="Leave one of them out.")
+    return [*named, *([ME] if mine and ME not in named else [])]
 
 
 def job_row(job: JobView, now: float) -> Sequence[str]:
@@ -129,22 +146,6 @@ def job_row(job: JobView, now: float) -> Sequence[str]:
         (job["image"] or formats.NOTHING).rpartition("/")[2],
         detail,
     )
-
-
-def _watch(terminal: Terminal, load: Callable[[], list[JobView]], interval_seconds: float) -> None:
-    if terminal.as_json:
-        raise WrongUsage("--watch draws on the screen and has no JSON form", hint="`corral events -f -o json` does.")
-    from rich.console import RenderableType
-
-    from corral.cli.terminal import tables
-
-    def draw() -> RenderableType:
-        now, found = terminal.now(), load()
-        if not found:
-            return NO_MATCH
-        return tables.table(tables.columns(*TITLES), [job_row(job, now) for job in found])
-
-    tables.watch(draw, interval_seconds)
 
 
 @command(app, "show", section=Section.DAILY, examples=["corral show j-12", "corral show resnet -o json"])

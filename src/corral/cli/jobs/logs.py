@@ -12,10 +12,11 @@ import typer
 from corral.cli.jobs.jobs import JobArgument
 from corral.cli.terminal.failures import NOT_FOUND, WrongUsage
 from corral.cli.terminal.terminal import Section, Terminal, command
-from corral.client.http.errors import ServerUnreachable
+from corral.client.http.errors import ClientError
 
 if TYPE_CHECKING:
     from corral.client.client import Client
+    from corral.client.http.streams import LogEnd
 
 app = typer.Typer()
 
@@ -181,28 +182,44 @@ def _download(
 
 
 def _follow(terminal: Terminal, job: str, attempt: int | None, rank: int, tail: int | None, raw: bool) -> None:
-    """Prints the log as it is written. As JSON, every part is one line, and the last line is the end of the job."""
-    from corral.client.http.streams import LogText, Patience
+    """Prints the log as it is written, and exits with the job's exit code."""
     from corral.client.jobs.jobs import exit_status
 
-    def lost(error: ServerUnreachable) -> None:
+    with terminal.client() as client:
+        end = print_to_end(terminal, client, job, attempt=attempt, rank=rank, tail=tail, raw=raw)
+    raise typer.Exit(exit_status(end.state, end.exit_code))
+
+
+def print_to_end(
+    terminal: Terminal,
+    client: Client,
+    job: str,
+    *,
+    attempt: int | None = None,
+    rank: int = 0,
+    tail: int | None = None,
+    raw: bool = False,
+) -> LogEnd:
+    """Prints the log as it is written, until the job has ended. As JSON, every part is one line, and the last line is
+    the end of the job."""
+    from corral.client.http.streams import LogText, Patience
+
+    def lost(error: ClientError) -> None:
         terminal.note(f"{error.message} Still trying; the job is not affected.")
 
-    with terminal.client() as client:
-        pieces = client.jobs.follow_log(job, attempt=attempt, rank=rank, tail=tail, patience=Patience(on_lost=lost))
-        for piece in pieces:
-            if isinstance(piece, LogText):
-                if terminal.as_json:
-                    terminal.json_line({"text": piece.text})
-                elif raw:
-                    sys.stdout.write(piece.text)
-                    sys.stdout.flush()
-                else:
-                    terminal.raw(piece.text)
-                continue
+    for piece in client.jobs.follow_log(job, attempt=attempt, rank=rank, tail=tail, patience=Patience(on_lost=lost)):
+        if not isinstance(piece, LogText):
             if terminal.as_json:
                 terminal.json_line({"state": piece.state, "exit_code": piece.exit_code})
             else:
                 code = "" if piece.exit_code is None else f", exit code {piece.exit_code}"
                 terminal.note(f"-- {job} {piece.state}{code}")
-            raise typer.Exit(exit_status(piece.state, piece.exit_code))
+            return piece
+        if terminal.as_json:
+            terminal.json_line({"text": piece.text})
+        elif raw:
+            sys.stdout.write(piece.text)
+            sys.stdout.flush()
+        else:
+            terminal.raw(piece.text)
+    raise AssertionError("a log that is followed ends with the end of its job")

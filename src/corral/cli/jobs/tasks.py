@@ -122,7 +122,7 @@ def release(terminal: Terminal, task: TaskArgument) -> None:
 )
 def gpu_manager(
     terminal: Terminal,
-    show_status: Annotated[bool, typer.Option("--status", help="As `corral status`.")] = False,
+    show_status: Annotated[bool, typer.Option("--status", help="As `corral status --classic`.")] = False,
     allocated: Annotated[str | None, typer.Option("--allocate", metavar="TASK", help="As `corral allocate`.")] = None,
     started: Annotated[
         str | None, typer.Option("--start-program", metavar="TASK", help="As `corral start-program`.")
@@ -153,8 +153,8 @@ def gpu_manager(
     elif released is not None:
         release(terminal, released)
     elif show_status:
-        status(terminal)
+        status(terminal, classic=True)
     else:
         while True:
-            status(terminal)
+            status(terminal, classic=True)
             time.sleep(interval)

@@ -10,7 +10,7 @@ import typer
 
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
-from corral.cli.terminal.terminal import Section, Terminal, command
+from corral.cli.terminal.terminal import Section, Terminal, YesOption, command
 from corral.client.http.errors import ApiProblem, ClientError
 
 if TYPE_CHECKING:
@@ -230,12 +230,14 @@ def _days(text: str) -> float:
         raise WrongUsage(f"--expires: {error}") from error
 
 
-@command(token_app, "rm", examples=["corral token rm t-3"])
+@command(token_app, "rm", examples=["corral token rm t-3", "corral token rm -y t-3"])
 def delete_token(
     terminal: Terminal,
     token_id: Annotated[str, typer.Argument(metavar="ID", help="A token's id, from `corral token ls`.")],
+    yes: YesOption = False,
 ) -> None:
     """Revoke a token."""
+    terminal.confirm(f"Revoke token {token_id}?", assume_yes=yes)
     with terminal.client() as client:
         client.people.delete_token(token_id)
     terminal.answer({"id": token_id, "deleted": True}, f"Revoked token {token_id}")

@@ -24,11 +24,13 @@ def ls(terminal: Terminal) -> None:
     with terminal.client() as client:
         found = list(client.groups.list())
     terminal.table(
-        ("NAME", "POOL", "USERS>", "MEMBERS~", "DESCRIPTION~?"),
+        ("NAME", "POOL", "HELD>", "ASKED>", "USERS>", "MEMBERS~", "DESCRIPTION~?"),
         found,
         lambda view: (
             view["name"],
             view["pool"] or formats.NOTHING,
+            formats.number(view["gpus_held"]),
+            formats.number(view["gpus_asked"]),
             str(view["users_count"]),
             formats.listed(view["users"]),
             view["description"],
@@ -49,6 +51,8 @@ def show(terminal: Terminal, name: GroupArgument) -> None:
             ("Description", view["description"]),
             ("Pool", view["pool"] or "none: its users cannot start jobs"),
             ("Users", formats.listed(view["users"])),
+            ("GPUs held", formats.number(view["gpus_held"])),
+            ("GPUs asked", formats.number(view["gpus_asked"])),
         ],
     )
 

@@ -163,12 +163,14 @@ def _read(file: str) -> str:
         raise WrongUsage(f"{file} cannot be read: {error}") from error
 
 
-@command(key_app, "rm", examples=["corral key rm k-1f2e3d4c5b6a7988"])
+@command(key_app, "rm", examples=["corral key rm -y k-1f2e3d4c5b6a7988"])
 def remove_key(
     terminal: Terminal,
     key_id: Annotated[str, typer.Argument(metavar="ID", help="A key's id, from `corral key ls`.")],
+    yes: YesOption = False,
 ) -> None:
     """Remove one of your SSH public keys."""
+    terminal.confirm(f"Remove key {key_id}?", assume_yes=yes)
     with terminal.client() as client:
         client.people.remove_ssh_key(key_id)
     terminal.answer({"id": key_id, "deleted": True}, f"Removed key {key_id}")

@@ -12,7 +12,7 @@ from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Section, Terminal, command
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from corral.client.views import HeldView, KindQuotaView, QuotaUsageView
 
@@ -171,13 +171,18 @@ def _is_limited(limits: KindQuotaView) -> bool:
 
 
 def _of(held: HeldView) -> str:
-    limit = held["limit"]
-    return f"{formats.number(held['held'])} of {'no limit' if limit is None else formats.number(limit)}"
+    return _use(held, formats.number)
 
 
 def _bytes_of(held: HeldView) -> str:
-    limit = held["limit"]
-    return f"{formats.size(int(held['held']))} of {'no limit' if limit is None else formats.size(int(limit))}"
+    return _use(held, lambda value: formats.size(int(value)))
+
+
+def _use(held: HeldView, shown: Callable[[float], str]) -> str:
+    """ "3 of 8", or "3 + 2 waiting of 8"."""
+    limit = "no limit" if held["limit"] is None else shown(held["limit"])
+    waiting = f" + {shown(held['asked'])} waiting" if held["asked"] else ""
+    return f"{shown(held['held'])}{waiting} of {limit}"
 
 
 def _volumes(view: QuotaUsageView) -> str:

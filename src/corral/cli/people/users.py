@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corral.cli.terminal import formats
+from corral.cli.terminal import completion, formats
 from corral.cli.terminal.each import delete_each
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Terminal, YesOption, command
@@ -19,7 +19,9 @@ NO_GROUP = "none"
 
 user_app = typer.Typer(help="Manage users (operators).", no_args_is_help=True)
 
-UserArgument = Annotated[str, typer.Argument(metavar="USER", help="A user's name.")]
+UserArgument = Annotated[
+    str, typer.Argument(metavar="USER", help="A user's name.", autocompletion=completion.user_names)
+]
 PermissionGroupOption = Annotated[
     str | None, typer.Option(help="The user's permission group, from `corral permission-group ls`.")
 ]
@@ -171,7 +173,7 @@ def set_role(
     }
     if role not in rights:
         raise WrongUsage(f"{role!r} is not a role", hint="The roles are operator and scientist.")
-    terminal.confirm(rights[role], assume_yes=yes)
+    terminal.confirm(rights[role], assume_yes=yes, is_reversible=True)
     _edit(terminal, name, {"role": role})
 
 

@@ -137,7 +137,8 @@ def defragmentation(
         plan = client.analysis.defragmentation()
         if apply and plan["moves"]:
             jobs = job or [move["job"] for move in plan["moves"]]
-            terminal.confirm(f"Move {', '.join(jobs)}? Each saves, ends and goes on elsewhere.", assume_yes=yes)
+            question = f"Move {', '.join(jobs)}? Each saves, ends and goes on elsewhere."
+            terminal.confirm(question, assume_yes=yes, is_reversible=True)
             _say_run(terminal, client.analysis.start_defragmentation(jobs=job, include_unsaved=unsaved))
             return
     if terminal.as_json:

@@ -190,6 +190,7 @@ EnabledOption = Annotated[bool | None, typer.Option("--enable/--disable", help="
 
 @default_command(
     schedule_app,
+    lists=True,
     examples=["corral report schedule", "corral report schedule create weekly --channel mail"],
 )
 def schedule(terminal: Terminal) -> None:

@@ -59,10 +59,11 @@ def _row(horizon: str, found: Accuracy) -> Sequence[str]:
 
 
 def start_text(planned: str | None, estimate: EstimateView | None, now: float) -> str:
-    """The start in one cell of a table. A planned start is a bound (`by …`), an estimated start is not (`about …`)."""
-    if planned is not None:
-        return f"by {_clock(planned, now)} ({formats.ago(planned, now)})"
-    return f"about {formats.ago(estimate['p50'], now)}" if estimate else formats.NOTHING
+    """The start in one cell of a table: the likely one (`about …`), as in the console. A planned start is a bound
+    (`by …`), shown where it is the only one known or the earlier of the two."""
+    if estimate and (planned is None or formats.moment(estimate["p50"]) <= formats.moment(planned)):
+        return f"about {formats.ago(estimate['p50'], now)}"
+    return formats.NOTHING if planned is None else f"by {_clock(planned, now)} ({formats.ago(planned, now)})"
 
 
 def expected_text(estimate: EstimateView, now: float) -> str:

@@ -11,7 +11,7 @@ import typer
 
 from corral.cli.jobs.jobs import JobArgument
 from corral.cli.scheduling.estimates import start_text
-from corral.cli.terminal import formats
+from corral.cli.terminal import completion, formats
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.hints import none_yet
 from corral.cli.terminal.option_groups import with_options
@@ -24,12 +24,14 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Show the order of waiting jobs, and manage queues.")
 top = typer.Typer()
 
-QueueArgument = Annotated[str, typer.Argument(metavar="QUEUE", help="A queue's name.")]
+QueueArgument = Annotated[
+    str, typer.Argument(metavar="QUEUE", help="A queue's name.", autocompletion=completion.queue_names)
+]
 JOB_ID = re.compile(r"j-\d+")
 NO_LIMIT = "none"
 
 
-@default_command(app, examples=["corral queue", "corral queue ls", "corral queue show default -o json"])
+@default_command(app, lists=True, examples=["corral queue", "corral queue ls", "corral queue show default -o json"])
 def queue(terminal: Terminal) -> None:
     """Show the waiting lines of every queue, in order; with a command, manage queues."""
     with terminal.client() as client:

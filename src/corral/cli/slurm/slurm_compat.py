@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from corral.cli.jobs.job_request import with_flags
-from corral.cli.jobs.submit import send, wait_for_end
+from corral.cli.jobs.submission.submit import send, wait_for_end
 from corral.cli.slurm.sbatch_options import Here, NotUnderstood, models_for, name_for, script_named, understood
 from corral.cli.slurm.slurm_columns import (
     INFO_FORMAT,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from corral.cli.terminal import formats
-from corral.cli.terminal.terminal import Section, Terminal, command
+from corral.cli.terminal.terminal import Section, Terminal, YesOption, command
 
 if TYPE_CHECKING:
     from corral.client.views import LicenceView
@@ -57,9 +57,10 @@ def set_licence(
         _show(terminal, client.system.set_licence(given))
 
 
-@command(licence_app, "rm", examples=["corral licence rm"])
-def remove_licence(terminal: Terminal) -> None:
+@command(licence_app, "rm", examples=["corral licence rm", "corral licence rm -y"])
+def remove_licence(terminal: Terminal, yes: YesOption = False) -> None:
     """Remove the licence token (operators)."""
+    terminal.confirm("Remove the licence?", assume_yes=yes)
     with terminal.client() as client:
         client.system.remove_licence()
     terminal.answer({"deleted": True}, "Removed the licence. Everything works without one.")

@@ -13,13 +13,16 @@ from corral.cli.terminal.terminal import Terminal, command, default_command
 
 if TYPE_CHECKING:
     from corral.client.views import ClusterView, PartStatusView
+    from corral.engines.kubernetes.api.client import ApiClient
 
 app = typer.Typer(help="The health of each part of the platform (operators), and the clusters.")
 
 TITLES = ("PART", "KIND", "CLUSTER?", "NODE?", "STATE!", "SINCE>", "RESTARTS>", "DETAIL~", "LAST ERROR~?")
 
 
-@default_command(app, examples=["corral cluster", "corral cluster --failing", "corral cluster log controller"])
+@default_command(
+    app, lists=True, examples=["corral cluster", "corral cluster --failing", "corral cluster log controller"]
+)
 def status(
     terminal: Terminal,
     failing: Annotated[bool, typer.Option("--failing", help="Only parts that do not work.")] = False,
@@ -75,6 +78,83 @@ def log(
         text = client.system.part_log(part)
     lines = text.splitlines()
     terminal.answer({"part": part, "lines": lines}, text.rstrip("\n") or f"{part} has logged nothing.")
+
+
+@command(app, "servers", examples=["corral cluster servers", "corral cluster servers -o json"])
+def servers(terminal: Terminal) -> None:
+    """List the servers over the store: the leader, and those that stand by (operators)."""
+    with terminal.client() as client:
+        found = client.system.servers()
+    terminal.table(
+        ("SERVER", "ROLE", "STATE!", "LEADS SINCE>", "BEHIND>", "VERSION", "URL", "DETAIL~?"),
+        found["items"],
+        lambda one: (
+            one["name"],
+            one["role"],
+            "ok" if one["alive"] else "failed",
+            formats.ago(one["leads_since"], terminal.now()) if one["leads_since"] else "-",
+            formats.number(one["behind_events"]),
+            one["version"],
+            one["url"],
+            one["detail"],
+        ),
+        empty="There is no server.",
+    )
+
+
+@command(app, "clean", examples=["corral cluster clean k8s-1", "corral cluster clean k8s-1 --installation 5b1f09ac"])
+def clean(
+    terminal: Terminal,
+    name: Annotated[str, typer.Argument(metavar="CLUSTER", help="A Kubernetes cluster of the configuration.")],
+    installation: Annotated[
+        str | None, typer.Option(metavar="ID", help="End and remove everything of this installation.")
+    ] = None,
+) -> None:
+    """List what installations of corral have left in a Kubernetes cluster, and remove what one has left.
+
+    Runs on the server's machine, with the server's configuration. A server that runs removes what its jobs leave by
+    itself: this is for an installation that is gone.
+    """
+    from corral.control.ports import EngineUnavailable
+    from corral.engines.kubernetes import leftovers
+    from corral.engines.kubernetes.api.client import ApiError, ApiUnavailable
+    from corral.engines.kubernetes.api.kubeconfig import KubeconfigError
+
+    try:
+        api, namespace = _kubernetes_api(name)
+        found = leftovers.installations(api, namespace)
+        if installation is not None and installation in found:
+            removed = leftovers.remove(api, namespace, installation)
+            words = ", ".join(formats.count(number, kind.removesuffix("s")) for kind, number in sorted(removed.items()))
+            terminal.answer({"installation": installation, **removed}, f"Removed of {installation}: {words}.")
+            return
+        withheld = leftovers.withheld_nodes(api)
+    except (KubeconfigError, ApiError, ApiUnavailable, EngineUnavailable) as error:
+        raise WrongUsage(f"{name}: {error}") from error
+    if installation is not None:
+        raise WrongUsage(f"{name} has nothing of an installation {installation!r}")
+    terminal.table(
+        ("INSTALLATION", "PODS>", "SECRETS>"),
+        [{"installation": one, **found[one]} for one in sorted(found)],
+        lambda row: (row["installation"], str(row.get("pods", 0)), str(row.get("secrets", 0))),
+        empty="No installation has left anything there.",
+    )
+    if withheld and not terminal.as_json:
+        typer.echo(f"Cordoned by corral: {formats.listed(withheld)}. `kubectl uncordon NODE` releases one.")
+
+
+def _kubernetes_api(name: str) -> tuple[ApiClient, str]:
+    """Access to a cluster of the configuration, and its namespace. Raises KubeconfigError."""
+    from corral.engines.kubernetes.api.client import ApiClient
+    from corral.engines.kubernetes.factory import access_of, namespace_of
+    from corral.server.settings.settings import load_settings
+
+    clusters = {one.name: one.kubernetes for one in load_settings().cluster if one.engine == "kubernetes"}
+    if name not in clusters:
+        hint = f"The Kubernetes clusters are: {formats.listed(list(clusters)) or 'none'}."
+        raise WrongUsage(f"{name!r} is not a Kubernetes cluster of the configuration", hint=hint)
+    access = access_of(clusters[name])
+    return ApiClient(access), namespace_of(clusters[name], access)
 
 
 def _row(terminal: Terminal, part: PartStatusView) -> Sequence[str]:

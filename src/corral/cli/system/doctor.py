@@ -12,13 +12,14 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
+from corral.cli.entry import own_version
 from corral.cli.terminal import formats
-from corral.cli.terminal.shell import version_text
 from corral.cli.terminal.terminal import Section, Terminal, command
 from corral.client.http.errors import ClientError, NotSignedIn, ServerUnreachable
 from corral.core.visible_text import visible
@@ -52,7 +53,7 @@ class Finding:
 @command(app, "doctor", section=Section.SETUP, examples=["corral doctor", "corral doctor -o json"])
 def doctor(terminal: Terminal) -> None:
     """Check the set-up of this machine and of the server, and show how to fix problems."""
-    findings = [check(terminal) for check in CHECKS]
+    findings = [check(terminal) for check in (CHECKS if _has_server() else CLIENT_CHECKS)]
     failed = sum(finding.verdict is Verdict.FAIL for finding in findings)
     warned = sum(finding.verdict is Verdict.WARN for finding in findings)
     if terminal.as_json:
@@ -76,6 +77,11 @@ def doctor(terminal: Terminal) -> None:
         typer.echo(f"\n{summary}." if failed or warned else "\nEverything is in place.")
     if failed:
         raise typer.Exit(1)
+
+
+def _has_server() -> bool:
+    """Whether this installation can run a server; a light client checks itself and the server that it talks to."""
+    return find_spec("fastapi") is not None
 
 
 def _ok(check: str, detail: str) -> Finding:
@@ -167,6 +173,23 @@ def disk_limits(terminal: Terminal) -> Finding:
     return _ok("Disk limits", detail)
 
 
+def file_system(terminal: Terminal) -> Finding:
+    """An SQLite store must be on a local disk: over a network, its locks and its log are not reliable."""
+    from corral.server.system.file_systems import network_file_system
+
+    settings = _settings()
+    url = "" if isinstance(settings, str) else settings.database_url
+    if url.startswith("postgres"):
+        kind = network_file_system(_existing(_home()))
+        return _ok("File system", f"the home is on {kind or 'a local disk'}, the store in PostgreSQL")
+    store = Path(url.removeprefix("sqlite:///")) if url else _home() / "corral.db"
+    kind = network_file_system(_existing(store))
+    if kind is None:
+        return _ok("File system", f"{store} is on a local disk")
+    fix = "Set storage.database to sqlite:////var/lib/corral/corral.db on a local disk, or use PostgreSQL."
+    return _fail("File system", f"{store} is on a network file system ({kind}), where a store can be damaged", fix)
+
+
 def database(terminal: Terminal) -> Finding:
     settings = _settings()
     if isinstance(settings, str):
@@ -174,7 +197,10 @@ def database(terminal: Terminal) -> Finding:
     url = settings.database_url
     if not url.startswith("postgres"):
         return _ok("Database", "SQLite, in the home")
-    import psycopg
+    try:
+        import psycopg
+    except ModuleNotFoundError:
+        return _fail("Database", "the driver of PostgreSQL is not installed", "pip install 'corral[postgres]'")
 
     try:
         with psycopg.connect(url.replace("+psycopg", ""), connect_timeout=5) as connection:
@@ -199,10 +225,10 @@ def server_reachable(terminal: Terminal) -> Finding:
         return _ok("Server", f"{terminal.server} answers")
     except ClientError as error:
         return _fail("Server", error.message, error.hint or "See the server's log.")
-    if about["version"] != version_text():
+    if about["version"] != own_version():
         return _warn(
             "Server",
-            f"{terminal.server} has version {about['version']}, this command {version_text()}",
+            f"{terminal.server} has version {about['version']}, this command {own_version()}",
             "Use the same version on both sides.",
         )
     return _ok(
@@ -310,7 +336,7 @@ def isolation(terminal: Terminal) -> Finding:
         here = separated(account_rules(settings) if os.geteuid() == 0 else None)
         separation, detail = here.separation.value, here.detail
     if separation == "single_user":
-        return _warn("Isolation", detail, "For several users run the server as root, as deploy/corral.service does.")
+        return _warn("Isolation", detail, "For several users run the server as root, as the unit of `corral init server` does.")
     if separation == "shared_accounts":
         return _warn("Isolation", detail, "Give each user an account of the machine (local.run_as).")
     return _ok("Isolation", detail)
@@ -342,11 +368,52 @@ def slurm_accounts(terminal: Terminal) -> Finding:
     return _ok("Slurm", f"{formats.listed(names)}: no job is root on the nodes")
 
 
+def kubernetes_rights(terminal: Terminal) -> Finding:
+    """Whether each Kubernetes cluster can be reached, and which rights are missing there."""
+    settings = _settings()
+    if isinstance(settings, str):
+        return _warn("Kubernetes", "not checked: the configuration cannot be used")
+    found = [cluster for cluster in settings.cluster if cluster.engine == "kubernetes"]
+    if not found:
+        return _ok("Kubernetes", "no cluster of it is configured")
+    from corral.engines.kubernetes.api.client import ApiClient, ApiError, ApiUnavailable
+    from corral.engines.kubernetes.api.kubeconfig import KubeconfigError
+    from corral.engines.kubernetes.api.rights import missing_rights
+    from corral.engines.kubernetes.factory import access_of, namespace_of
+
+    missing: list[str] = []
+    versions: list[str] = []
+    is_needed = False
+    for cluster in found:
+        try:
+            access = access_of(cluster.kubernetes)
+            namespace = namespace_of(cluster.kubernetes, access)
+            api = ApiClient(access)
+            versions.append(f"{cluster.name}: {api.get('/version')['gitVersion']}, namespace {namespace}")
+            for right in missing_rights(api, namespace):
+                missing.append(f"{cluster.name}: {right} (to {right.purpose})")
+                is_needed |= not right.is_optional
+        except (KubeconfigError, ApiError, ApiUnavailable) as error:
+            return _fail("Kubernetes", f"{cluster.name}: {error}", "Correct cluster.kubernetes in corral.yaml.")
+    if missing:
+        fix = "Give the account of the kubeconfig these rights by a Role, or by a ClusterRole for all namespaces."
+        return (_fail if is_needed else _warn)("Kubernetes", f"rights are missing: {'; '.join(missing)}", fix)
+    return _ok("Kubernetes", "; ".join(versions))
+
+
+CLIENT_CHECKS: tuple[Callable[[Terminal], Finding], ...] = (
+    python_version,
+    server_reachable,
+    signed_in,
+    platform_parts,
+    clock,
+)
 CHECKS: tuple[Callable[[Terminal], Finding], ...] = (
     python_version,
     configuration,
     home_writable,
     free_disk,
+    file_system,
     disk_limits,
     database,
     gpus,
@@ -354,8 +421,6 @@ CHECKS: tuple[Callable[[Terminal], Finding], ...] = (
     isolation,
     containers,
     slurm_accounts,
-    server_reachable,
-    signed_in,
-    platform_parts,
-    clock,
+    kubernetes_rights,
+    *CLIENT_CHECKS[1:],
 )

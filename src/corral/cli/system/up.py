@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 from typing import Annotated
@@ -55,6 +56,8 @@ def up(
     ] = False,
 ) -> None:
     """Run the server on this machine until Ctrl-C. Jobs continue without it, and the next server finds them."""
+    # What is loaded until the server listens is kept: searching it for garbage is a sixth of the time of a start.
+    gc.disable()
     from corral.server.settings.config_file import ConfigError
     from corral.server.settings.settings import default_home, load_settings
     from corral.server.wiring.run import serve

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from corral.client.http.errors import ApiProblem, ClientError, Forbidden, NotFound, NotSignedIn, ServerUnreachable
@@ -25,6 +27,14 @@ EXIT_CODES = (
 )
 
 
+#: A field of the API, maybe with a place inside it; places that are named already are left alone.
+_FIELD = re.compile(r"[a-z_]+([.\[][^:]*)?")
+#: Options of every command, which set no field of a request.
+_OF_EVERY_COMMAND = ("output", "server", "token", "no_color")
+#: The HTTP status for a value that is not valid.
+BAD_VALUE = 422
+
+
 class Refused(ClientError):
     """The command itself refuses, not the server."""
 
@@ -37,6 +47,8 @@ def exit_code(error: ClientError) -> int:
     match error:
         case WrongUsage():
             return USAGE
+        case ApiProblem() if error.status == BAD_VALUE and error.field_errors:
+            return USAGE
         case NotSignedIn() | Forbidden():
             return NOT_ALLOWED
         case NotFound():
@@ -45,6 +57,51 @@ def exit_code(error: ClientError) -> int:
             return UNREACHABLE
         case _:
             return REFUSED
+
+
+def in_words_of(error: ClientError, ctx: Any) -> ClientError:
+    """The server's error with the command's own flags and arguments instead of fields, and with a hint."""
+    explained = f"`{ctx.command_path} --help` explains it."
+    if isinstance(error, WrongUsage) and not error.hint:
+        return WrongUsage(error.message, hint=explained)
+    if not isinstance(error, ApiProblem):
+        return error
+    if isinstance(error, NotFound):
+        problem = {key: value for key, value in error.problem.items() if key != "errors"}
+        return type(error)(error.status, {"hint": _listing(ctx), **problem})
+    if not error.field_errors:
+        return error
+    flags = {param.name: flag_of(param) for param in ctx.command.params if param.name not in (None, *_OF_EVERY_COMMAND)}
+    named = [{"field": _flag_for(field, flags), "message": message} for field, message in error.field_errors]
+    changed = {**error.problem, "errors": named}
+    if error.status == BAD_VALUE and not error.hint:
+        changed["hint"] = explained
+    return type(error)(error.status, changed)
+
+
+def _listing(ctx: Any) -> str:
+    """The command that lists what was looked for."""
+    noun = ctx.command_path.split()[1:-1]
+    return f"`corral {' '.join(noun)} ls` lists them." if noun else "`corral jobs -a` lists jobs."
+
+
+def _flag_for(field: str, flags: Mapping[str, str]) -> str:
+    """The flag that sets a field of the API. Places that are named already, such as `job.yaml:3`, are left alone."""
+    if not _FIELD.fullmatch(field):
+        return field
+    names = re.findall(r"[a-z_]+", field)
+    for name in (names[0], names[-1]):
+        # a repeatable flag has the singular of its field: --label for labels
+        for spelling in (name, name.removesuffix("s"), f"{name}s"):
+            if spelling in flags:
+                return flags[spelling]
+    return field
+
+
+def flag_of(param: Any) -> str:
+    """The long flag of an option, or an argument's name in capitals."""
+    long = [name for name in param.opts if name.startswith("--")]
+    return str(long[0] if long else (param.metavar or param.name or "").upper())
 
 
 def readable(error: ClientError) -> str:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from corral.cli.entry import own_version
 from corral.cli.terminal.failures import Refused, WrongUsage
 from corral.cli.terminal.terminal import Section, Terminal, command
 from corral.client.http.errors import ClientError
@@ -20,22 +21,16 @@ ShellArgument = Annotated[
 ]
 
 
-def version_text() -> str:
-    from importlib.metadata import version
-
-    return version("corral")
-
-
 def print_version(asked: bool) -> None:
     if asked:
-        typer.echo(f"corral {version_text()}")
+        typer.echo(f"corral {own_version()}")
         raise typer.Exit
 
 
 @command(app, "version", section=Section.SETUP, examples=["corral version", "corral version -o json"])
 def version(terminal: Terminal) -> None:
     """Print the version of this command and, if it can be reached, of the server."""
-    own = version_text()
+    own = own_version()
     try:
         with terminal.client() as client:
             server: str | None = client.system.about()["version"]

@@ -72,8 +72,9 @@ class Column:
     is_extra: bool = False
 
 
-def columns(*titles: str) -> list[Column]:
-    """Columns from short marks: `GPUS>` is a number, `NAME~` is flexible, `STATE!` is a state, `PRIO>?` an extra."""
+def columns(*titles: str, whole: bool = False) -> list[Column]:
+    """Columns from short marks: `GPUS>` is a number, `NAME~` is flexible, `STATE!` is a state, `PRIO>?` an extra.
+    If the table is to be `whole`, no column is an extra."""
     made = []
     for title in titles:
         name = title.rstrip(">~!?")
@@ -84,16 +85,23 @@ def columns(*titles: str) -> list[Column]:
                 is_number=">" in marks,
                 is_flexible="~" in marks,
                 is_state="!" in marks,
-                is_extra="?" in marks,
+                is_extra="?" in marks and not whole,
             )
         )
     return made
 
 
-def terminal_console(*, to_stderr: bool = False) -> Console:
+def terminal_console(*, to_stderr: bool = False, whole: bool = False) -> Console:
+    """Draws no wider than the terminal, unless lines are to be `whole`. With NO_COLOR it prints plain text only."""
     stream = sys.stderr if to_stderr else sys.stdout
     width = None if stream.isatty() else int(os.environ.get("COLUMNS") or UNLIMITED_COLUMNS)
-    return _VisibleConsole(file=stream, width=width, highlight=False, soft_wrap=False)
+    return _VisibleConsole(
+        file=stream,
+        width=UNLIMITED_COLUMNS if whole else width,
+        highlight=False,
+        soft_wrap=False,
+        color_system=None if os.environ.get("NO_COLOR") else "auto",
+    )
 
 
 class _VisibleConsole(Console):
@@ -156,9 +164,9 @@ def _cell(column: Column, text: str) -> Text:
     return Text(text or "-", style=style, no_wrap=True, overflow="ellipsis")
 
 
-def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
-    console = terminal_console()
-    if console.is_terminal:
+def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], *, whole: bool = False) -> None:
+    console = terminal_console(whole=whole)
+    if console.is_terminal and not whole:
         console.print(table(columns, rows))
         return
     with console.capture() as drawn:

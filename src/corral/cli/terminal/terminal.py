@@ -13,13 +13,17 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corral.cli.terminal.failures import WrongUsage, exit_code, problem, readable
+from corral.cli.terminal import output as outputs
+from corral.cli.terminal.failures import WrongUsage, exit_code, in_words_of, problem, readable
+from corral.cli.terminal.formats import duration
+from corral.cli.terminal.missing_parts import missing_part
+from corral.cli.terminal.output import Output
 from corral.client.http.errors import ClientError
 from corral.core.visible_text import visible, visible_json, visible_log
 
@@ -42,11 +46,6 @@ class Section(StrEnum):
     SETUP = "Set-up"
 
 
-class Output(StrEnum):
-    TABLE = "table"
-    JSON = "json"
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Options:
     """As typed; None where nothing was typed."""
@@ -54,16 +53,24 @@ class Options:
     output: Output | None = None
     server: str | None = None
     token: str | None = None
+    no_color: bool | None = None
+    #: of lists only
+    quiet: bool | None = None
+    columns: str | None = None
+    watch: bool | None = None
+    interval: float | None = None
 
     def over(self, outer: Options) -> Options:
         """The options nearer to the command's own arguments win."""
-        return Options(
-            output=self.output or outer.output, server=self.server or outer.server, token=self.token or outer.token
-        )
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(outer, **{name: value for name, value in values.items() if value is not None})
 
 
 OutputOption = Annotated[
-    Output | None, typer.Option("-o", "--output", help="How to print: table for people, json for programs.")
+    Output | None,
+    typer.Option(
+        "-o", "--output", metavar="FORMAT", help="table or wide for people; json, yaml, csv or name for programs."
+    ),
 ]
 ServerOption = Annotated[
     str | None,
@@ -73,8 +80,32 @@ TokenOption = Annotated[
     str | None,
     typer.Option("--token", metavar="TOKEN", help="Use this token, not the stored one.  [env: CORRAL_TOKEN]"),
 ]
+NoColorOption = Annotated[bool | None, typer.Option("--no-color", help="Print no colours.  [env: NO_COLOR]")]
+#: Commands accept it too; `corral --help` explains it.
+_HiddenNoColor = Annotated[bool | None, typer.Option("--no-color", hidden=True)]
 YesOption = Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")]
-_SHARED: dict[str, Any] = {"output": OutputOption, "server": ServerOption, "token": TokenOption}
+_SHARED: dict[str, Any] = {
+    "output": OutputOption,
+    "server": ServerOption,
+    "token": TokenOption,
+    "no_color": _HiddenNoColor,
+}
+_LOCAL = {key: _SHARED[key] for key in ("output", "no_color")}
+#: The options of every command that prints a list.
+_LIST: dict[str, Any] = {
+    "quiet": Annotated[bool | None, typer.Option("-q", "--quiet", help="Print only ids; the same as -o name.")],
+    "columns": Annotated[
+        str | None, typer.Option("--columns", metavar="A,B", help="Only these columns or fields, in this order.")
+    ],
+    "watch": Annotated[
+        bool | None, typer.Option("-w", "--watch", help="Keep the list on the screen up to date; Ctrl-C ends it.")
+    ],
+    "interval": Annotated[
+        float | None,
+        typer.Option("--interval", min=0.2, metavar="SECONDS", help="Between updates of --watch.  [default: 2]"),
+    ],
+}
+WATCH_SECONDS = 2.0
 
 
 class Terminal:
@@ -82,7 +113,14 @@ class Terminal:
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self.as_json = options.output is Output.JSON
+        self.output = Output.NAME if options.quiet else options.output or Output.TABLE
+        #: whether the answer is a document: JSON, or another format for programs
+        self.as_json = not self.output.is_for_people
+        self._columns = [name.strip() for name in (options.columns or "").split(",") if name.strip()]
+        #: with --watch, tables are kept here to be drawn together
+        self._frame: list[Any] | None = None
+        if options.no_color:
+            os.environ["NO_COLOR"] = "1"
 
     @property
     def server(self) -> str:
@@ -111,8 +149,10 @@ class Terminal:
         return Client.from_environment(self.server, token or self._options.token)
 
     def say(self, text: str) -> None:
-        """Print text for people; prints nothing with JSON output."""
-        if not self.as_json:
+        """Print text for people; prints nothing with output for programs."""
+        if self._frame is not None:
+            self._show(visible(text))
+        elif not self.as_json:
             typer.echo(visible(text))
 
     def note(self, text: str) -> None:
@@ -120,7 +160,10 @@ class Terminal:
         typer.echo(visible(text), err=True)
 
     def json(self, value: Any) -> None:
-        typer.echo(visible_json(json.dumps(value, indent=2, ensure_ascii=False)))
+        """Print a document, in the chosen format."""
+        text = outputs.document(value, self.output, self._columns)
+        if text:
+            typer.echo(text)
 
     def json_line(self, value: Any) -> None:
         """Print one object as one line, for a stream of objects."""
@@ -143,15 +186,53 @@ class Terminal:
     def table(
         self, titles: Sequence[str], items: Sequence[Any], row: Callable[[Any], Sequence[str]], *, empty: str
     ) -> None:
-        """Print items as JSON or as a table (see `tables.columns` for the marks), or `empty` if there are none."""
+        """Print items as a document or a table (see `tables.columns` for the marks), or `empty` if there are none."""
         if self.as_json:
             self.json({"items": list(items)})
         elif not items:
-            self.note(empty)
+            self.say(empty) if self._frame is not None else self.note(empty)
         else:
             from corral.cli.terminal import tables
 
-            tables.print_table(tables.columns(*titles), [row(item) for item in items])
+            if self._columns:
+                heads, cells = outputs.chosen_cells(self._columns, titles, items, row)
+            else:
+                heads, cells = list(titles), [list(row(item)) for item in items]
+            drawn = tables.columns(*heads, whole=self.output is Output.WIDE or bool(self._columns))
+            if self._frame is not None:
+                self._show(tables.table(drawn, cells))
+            else:
+                tables.print_table(drawn, cells, whole=self.output is Output.WIDE)
+
+    def _show(self, renderable: Any) -> None:
+        assert self._frame is not None
+        self._frame.append(renderable)
+
+    def watching(self, run: Callable[[], None]) -> None:
+        """Run a listing command again and again, and keep its tables on the screen, until Ctrl-C."""
+        if self.as_json:
+            raise WrongUsage("--watch draws on the screen and has no form for programs", hint="Use `corral events -f`.")
+        from rich.console import Group
+
+        from corral.cli.terminal import tables
+
+        shown: list[Any] = []
+        shown_at = self.now()
+
+        def draw() -> Any:
+            nonlocal shown, shown_at
+            self._frame = []
+            try:
+                run()
+            except ClientError as error:
+                # a server that cannot be reached is an error at the start, and a notice later
+                if not shown:
+                    raise
+                return Group(*shown, f"AWAY, {duration(self.now() - shown_at)} old: {error.message}")
+            shown, shown_at = self._frame, self.now()
+            return Group(*shown)
+
+        tables.watch(draw, self._options.interval or WATCH_SECONDS)
 
     def facts(self, value: Any, facts: Iterable[tuple[str, str]]) -> None:
         """Print one object as JSON, or one property per line."""
@@ -162,10 +243,16 @@ class Terminal:
 
             tables.print_facts(facts)
 
-    def confirm(self, question: str, *, assume_yes: bool) -> None:
-        """Ask before an action that cannot be undone. Scripts are not asked."""
-        if assume_yes or not self.is_interactive:
+    def confirm(self, question: str, *, assume_yes: bool, is_reversible: bool = False) -> None:
+        """Ask before an action. Without a terminal, an action that cannot be undone needs -y."""
+        if assume_yes:
             return
+        if not self.is_interactive:
+            if is_reversible:
+                return
+            raise WrongUsage(
+                f"not done, because there is no terminal to ask: {question}", hint="Add -y to do it without a question."
+            )
         if not typer.confirm(visible(question), err=True):
             raise typer.Exit(1)
 
@@ -195,17 +282,22 @@ def command(
     connects: bool = True,
     free_arguments: bool = False,
     all_arguments: bool = False,
+    lists: bool = False,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Register a function `(terminal, …)` as a command. With `free_arguments`, everything from the first argument on
     belongs to the program to run. With `all_arguments`, everything but `--help` does; the shared options are then given
-    before the command's name."""
+    before the command's name. A command that `lists` has the options of lists, as every `ls` does."""
     settings: dict[str, Any] = {"allow_interspersed_args": False} if free_arguments or all_arguments else {}
     if all_arguments:
         settings |= {"ignore_unknown_options": True, "help_option_names": ["--help"]}
 
+    shared = {} if all_arguments else dict(_SHARED if connects else _LOCAL)
+    if lists or name == "ls":
+        shared = _LIST | shared
+
     def register(function: Callable[..., None]) -> Callable[..., None]:
         app.command(name, epilog=_examples(examples), rich_help_panel=section, context_settings=settings or None)(
-            _with_terminal(function, shared={} if all_arguments else _SHARED if connects else {"output": OutputOption})
+            _with_terminal(function, shared=shared)
         )
         return function
 
@@ -213,12 +305,13 @@ def command(
 
 
 def default_command(
-    app: typer.Typer, *, examples: Sequence[str]
+    app: typer.Typer, *, examples: Sequence[str], lists: bool = False
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Register the function of a group that is called without a command."""
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
-        app.callback(invoke_without_command=True, epilog=_examples(examples))(_with_terminal(function, shared=_SHARED))
+        shared = _LIST | _SHARED if lists else _SHARED
+        app.callback(invoke_without_command=True, epilog=_examples(examples))(_with_terminal(function, shared=shared))
         return function
 
     return register
@@ -241,9 +334,16 @@ def _with_terminal(function: Callable[..., None], *, shared: Mapping[str, Any]) 
             return
         terminal = Terminal(options)
         try:
-            function(terminal, **arguments)
+            if typed.watch:
+                terminal.watching(functools.partial(function, terminal, **arguments))
+            else:
+                function(terminal, **arguments)
         except ClientError as error:
-            raise terminal.fail(error) from error
+            raise terminal.fail(in_words_of(error, ctx)) from error
+        except ModuleNotFoundError as error:
+            if (refusal := missing_part(error)) is None:
+                raise
+            raise terminal.fail(refusal) from error
 
     keyword = inspect.Parameter.KEYWORD_ONLY
     own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]

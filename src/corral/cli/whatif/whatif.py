@@ -16,10 +16,11 @@ from corral.cli.terminal.moments import moment_option
 from corral.cli.terminal.option_groups import group_of, with_options
 from corral.cli.terminal.terminal import Terminal, YesOption, command, default_command
 from corral.cli.whatif import scenarios
+from corral.cli.whatif.policy_table import say_policies
 
 if TYPE_CHECKING:
     from corral.client.client import Client
-    from corral.client.views import ShareView, SimulationView
+    from corral.client.views import ResultView, ShareView, SimulationView
 
 app = typer.Typer(help="Replay past jobs with other rules or another fleet (operators).")
 
@@ -34,6 +35,7 @@ SimulationArgument = Annotated[str, typer.Argument(metavar="SIMULATION", help="A
     app,
     examples=[
         "corral whatif --policy shortest",
+        "corral whatif --all-policies",
         "corral whatif --days 30 --nodes +2x8xH100 --name 'two more nodes'",
         "corral whatif --scale 0.75 --blocking strict",
         "corral whatif --quota ann:16 --guarantee research:8",
@@ -52,6 +54,9 @@ def whatif(
     until: Annotated[str | None, typer.Option(metavar="WHEN", help="The end; default: now.")] = None,
     trace: Annotated[str | None, typer.Option(metavar="FILE", help="Jobs of a trace instead of the history.")] = None,
     *,
+    all_policies: Annotated[
+        bool, typer.Option("--all-policies", help="Compare all policies, with a recommendation and its price.")
+    ] = False,
     name: Annotated[str, typer.Option(metavar="TEXT", help="A name for the simulation.")] = "",
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Don't wait for the result.")] = False,
     **typed: Any,
@@ -59,6 +64,8 @@ def whatif(
     """Replay past jobs with changed rules or another fleet, and compare both runs; with a command, show the results."""
     candidate = scenarios.rule_changes(group_of(scenarios.RuleOptions, typed))
     candidate |= scenarios.fleet_changes(group_of(scenarios.FleetOptions, typed))
+    if all_policies:
+        candidate["all_policies"] = True
     if not candidate:
         raise WrongUsage("nothing is changed", hint="Say what, such as --policy shortest or --scale 1.5.")
     body: dict[str, Any] = {"candidate": candidate, "name": name}
@@ -271,7 +278,7 @@ def _show_result(terminal: Terminal, view: SimulationView) -> None:
         return
     terminal.say(
         f"{view['id']}: {formats.count(result['jobs'], 'job')} from {formats.local_time(view['since'])} to "
-        f"{formats.local_time(view['until'])}, replayed twice in {formats.duration(result['seconds'])}"
+        f"{formats.local_time(view['until'])}, replayed {_times(result)} in {formats.duration(result['seconds'])}"
     )
     terminal.say(f"Changed: {view['words']['candidate']}")
     if result["fidelity"] is not None:
@@ -281,6 +288,7 @@ def _show_result(terminal: Terminal, view: SimulationView) -> None:
         terminal.note(f"Left out: {formats.count(count, 'job')} ({reason})")
     if result["estimated_jobs"]:
         terminal.note(f"The run time of {formats.count(result['estimated_jobs'], 'job')} is a prediction.")
+    say_policies(terminal, result)
     terminal.say("")
     rows = [
         (item["label"], _amount(item["unit"], item["base"]), _amount(item["unit"], item["candidate"]), _change(item))
@@ -288,10 +296,16 @@ def _show_result(terminal: Terminal, view: SimulationView) -> None:
         if item["base"] is not None or item["candidate"] is not None
     ]
     terminal.table(("", f"{_base_title(view)}>", "CHANGED>", "DIFFERENCE>"), rows, lambda row: row, empty="")
+    _say_shares(terminal, "SIZE", result.get("sizes", []))
     _say_shares(terminal, "GROUP", result["groups"])
     _say_shares(terminal, "USER", result["users"])
     if len(result["queues"]) > 1:
         _say_shares(terminal, "QUEUE", result["queues"])
+
+
+def _times(result: ResultView) -> str:
+    policies = result.get("policies")
+    return f"with {formats.count(len(policies), 'policy', 'policies')}" if policies else "twice"
 
 
 def _base_title(view: SimulationView) -> str:

@@ -129,14 +129,14 @@ def test_a_server_that_was_never_there_is_an_error() -> None:
     assert corral("top", "--sort", "name").exit_code == 2
 
 
-def test_status_keeps_its_shape_and_says_what_needs_attention() -> None:
+def test_the_classic_status_keeps_its_shape_and_says_what_needs_attention() -> None:
     def answer(seen: Seen, number: int) -> Answer:
         if "/tasks" in seen.path:
             return as_json({"items": [], "next_cursor": None})
         return answers(seen, number)
 
     with scripted(answer) as server:
-        page = corral("status", CORRAL_SERVER=server.url).stdout.splitlines()
+        page = corral("status", "--classic", CORRAL_SERVER=server.url).stdout.splitlines()
         document = json.loads(corral("status", "-o", "json", CORRAL_SERVER=server.url).stdout)
     assert page[3:9] == [
         "Total Nodes: 2",
@@ -153,3 +153,25 @@ def test_status_keeps_its_shape_and_says_what_needs_attention() -> None:
         "Attention: firing alerts, 2 critical: corral alert ls",
     ]
     assert (document["failed_gpus"], document["firing_alerts"]["critical"]) == (1, 2)
+
+
+def test_status_fits_80_columns_and_says_what_needs_attention() -> None:
+    def answer(seen: Seen, number: int) -> Answer:
+        if "/tasks" in seen.path:
+            return as_json({"items": [], "next_cursor": None})
+        return answers(seen, number)
+
+    with scripted(answer) as server:
+        page = corral("status", CORRAL_SERVER=server.url, COLUMNS="80").stdout.splitlines()
+    assert page[:3] == [
+        "GPUs       3 free of 4 GPUs, 1 allocated, 24% utilization",
+        "Nodes      1 ready of 2 nodes",
+        "Jobs       1 running, 3 queued",
+    ]
+    assert [line for line in page if line.startswith("Attention")] == [
+        "Attention  1 GPU failed: corral gpus",
+        "Attention  2 GPUs without a fresh reading: corral gpus",
+        "Attention  firing alerts, 2 critical: corral alert ls",
+    ]
+    assert all(len(line) <= 80 for line in page)
+    assert not any("=====" in line for line in page)

@@ -77,4 +77,4 @@ def test_the_servers_objections_name_the_option(command: str) -> None:
     answer = problem(422, title="Invalid", detail="…", errors=[{"field": "min_gpus", "message": "at least 1, got 0"}])
     with scripted(lambda seen, n: answer) as server:
         result = corral(command, "j-7", "--min-gpus", "0", "--server", server.url)
-    assert result.stderr == "Error: --min-gpus: at least 1, got 0\n"
+    assert result.stderr == f"Error: --min-gpus: at least 1, got 0\nHint: `corral {command} --help` explains it.\n"

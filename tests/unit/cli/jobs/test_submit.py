@@ -126,12 +126,13 @@ def test_the_servers_objections_point_to_the_line_or_the_flag(tmp_path: Path) ->
     answer = problem(422, title="The request is not valid", detail="gpus: must…", errors=errors)
     with scripted(lambda seen, n: answer) as server:
         result = corral("submit", "-f", str(file), "--retries", "-1", "--env", "1A=x", "--server", server.url)
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert result.stderr.splitlines() == [
         "Error: The request is not valid",
         f"  {file}:2: gpus: must be a number, got 'two'",
         "  --retries: must be at least 0, got -1",
         "  --env: is not a name",
+        "Hint: `corral submit --help` explains it.",
     ]
 
 
@@ -139,7 +140,7 @@ def test_a_single_objection_is_one_line() -> None:
     answer = problem(422, title="Invalid", detail="…", errors=[{"field": "gpus", "message": "at most 8, got 9"}])
     with scripted(lambda seen, n: answer) as server:
         result = corral("submit", "--gpus", "9", "--server", server.url, "true")
-    assert result.stderr == "Error: --gpus: at most 8, got 9\n"
+    assert result.stderr == "Error: --gpus: at most 8, got 9\nHint: `corral submit --help` explains it.\n"
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import json
 import time
 from typing import Any
 
+from corral.cli.scheduling.estimates import start_text
 from corral.cli.terminal import formats
 from tests.unit.cli.runner import corral
 from tests.unit.client.scripted_server import as_json, scripted
@@ -106,3 +107,13 @@ def test_a_dry_run_says_when_after_whom_and_preempting_whom() -> None:
     assert lines[2] == "  behind 7 jobs: j-1, j-2"
     assert lines[3] == "  preempting j-5 by the rule guarantee, which loses 1m30s of GPU time"
     assert lines[4] == "  preempting a job by the rule order, which loses 0s of GPU time"
+
+
+def test_a_table_shows_the_likely_start_and_never_one_after_the_planned_start() -> None:
+    now = 1_700_000_000.0
+    soon, later = formats.rfc3339(now + 21), formats.rfc3339(now + 180)
+    assert start_text(later, {"p50": soon, "p90": later}, now) == "about in 21s"
+    assert start_text(None, {"p50": soon, "p90": later}, now) == "about in 21s"
+    assert start_text(soon, {"p50": later, "p90": later}, now).startswith("by ")
+    assert start_text(later, None, now).endswith("(in 3m)")
+    assert start_text(None, None, now) == formats.NOTHING

@@ -93,12 +93,12 @@ def test_a_refusal_has_its_exit_code_and_a_message(answer: Answer, code: int, me
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        ("job", "No such command 'job'. Did you mean 'jobs'?"),
-        ("jobs --stat x", "No such option: --stat"),
+        ("jbos", "jbos: there is no such command\nHint: Did you mean `corral jobs`?"),
+        ("jobs --stat x", "--stat: there is no such option\nHint: Did you mean --state?"),
         ("jobs --limit 0", "--limit"),
         ("jobs --limit many", "--limit"),
         ("jobs -o xml", "--output"),
-        ("show", "Missing argument 'JOB'"),
+        ("show", "JOB is missing"),
         ("logs --tail -1 j-1", "--tail"),
         ("logs --attempt 0 j-1", "--attempt"),
         ("jobs extra", "extra"),

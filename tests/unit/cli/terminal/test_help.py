@@ -12,7 +12,8 @@ import pytest
 import typer
 from typer.core import TyperGroup
 
-from corral.cli.main import VALUED_OPTIONS, app, part_for
+from corral.cli.habits.aliases import VALUED_OPTIONS
+from corral.cli.main import app, part_for
 from corral.cli.terminal.reference import reference
 from tests.unit.cli.runner import COMMAND, corral
 
@@ -29,6 +30,7 @@ def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
 
 ALL = dict(commands(COMMAND))
 ONLY_GROUPS = {
+    ("leader",),
     ("slurm-compat",),
     ("token",),
     ("user",),
@@ -41,6 +43,7 @@ ONLY_GROUPS = {
     ("config",),
     ("drill",),
     ("completion",),
+    ("init",),
     ("key",),
     ("permission-group",),
     ("provider",),
@@ -56,6 +59,11 @@ ONLY_GROUPS = {
     ("object-store",),
     ("dataset",),
     ("target",),
+    ("init",),
+    ("backup",),
+    ("store",),
+    ("budget",),
+    ("budget", "price"),
 }
 
 
@@ -106,20 +114,31 @@ def test_every_command_of_the_design_is_there() -> None:
         assert {(group, verb) for verb in verbs.split()} <= ALL.keys()
 
 
-@pytest.mark.parametrize("args", ["--help", "submit --help", "queue create --help"])
-def test_help_loads_nothing_heavy(args: str) -> None:
-    """Milliseconds depend on the machine; what is loaded does not."""
+def loaded_by(args: str, names: tuple[str, ...]) -> list[str]:
+    """Which of these modules are loaded once the program has answered."""
     script = (
         "import sys\n"
-        "from corral.cli.main import main\n"
+        "from corral.cli.entry import main\n"
         f"sys.argv = ['corral', *{args.split()!r}]\n"
         "try:\n    main()\n"
         "except SystemExit as end:\n    assert not end.code, end.code\n"
-        f"print('LOADED', [name for name in {HEAVY!r} if name in sys.modules])\n"
+        f"print(*[name for name in {names!r} if name in sys.modules])\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "LOADED []"
+    return done.stdout.splitlines()[-1].split()
+
+
+@pytest.mark.parametrize("args", ["--help", "submit --help", "queue create --help"])
+def test_help_loads_nothing_heavy(args: str) -> None:
+    """Milliseconds depend on the machine; what is loaded does not."""
+    assert loaded_by(args, HEAVY) == []
+
+
+def test_the_version_is_printed_without_loading_commands_or_their_parser() -> None:
+    assert loaded_by("--version", (*HEAVY, "typer", "corral.cli.main", "corral.core.model")) == []
+    printed = subprocess.run([sys.executable, "-m", "corral.cli.entry", "--version"], capture_output=True, text=True)
+    assert printed.stdout == corral("--version").stdout
 
 
 def test_help_is_the_same_whether_it_is_asked_for_alone_or_among_options() -> None:
@@ -173,3 +192,15 @@ def test_options_before_the_command_that_take_a_value_are_known() -> None:
     root = typer.main.get_command(app)
     valued = {name for option in root.params for name in option.opts if not getattr(option, "is_flag", False)}
     assert valued == VALUED_OPTIONS
+
+
+def test_the_client_is_loaded_only_when_it_is_used() -> None:
+    script = (
+        "import sys, corral\n"
+        "assert 'httpx' not in sys.modules and 'corral.client' not in sys.modules\n"
+        "from corral import Client\n"
+        "from corral.client.client import Client as same\n"
+        "assert Client is same and 'httpx' in sys.modules\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr

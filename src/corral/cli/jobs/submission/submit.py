@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from corral.cli.jobs import arrays
+from corral.cli.jobs.job_options import PROJECT_FILE
 from corral.cli.jobs.job_request import request_body, with_flags, with_job_options
 from corral.cli.jobs.job_texts import state_line, submitted
 from corral.cli.scheduling.estimates import expected_text
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Section, Terminal, command
-from corral.client.http.errors import ApiProblem, ServerUnreachable
+from corral.client.http.errors import ApiProblem, ClientError
 from corral.core.jobs.job_fields import JobCommand
 
 if TYPE_CHECKING:
@@ -25,6 +26,13 @@ if TYPE_CHECKING:
     from corral.client.views import JobArray, JobCreate, JobView, PlanView
 
 app = typer.Typer()
+
+ProgramArgument = Annotated[
+    list[str] | None, typer.Argument(metavar="CMD", help="The program to run and its arguments.")
+]
+FileOption = Annotated[
+    Path | None, typer.Option("-f", "--file", metavar="FILE", help="Read the job from a file; flags win.")
+]
 
 
 @command(
@@ -39,6 +47,7 @@ app = typer.Typer()
         "corral submit --package a100-x1 -- python train.py",
         "corral submit --min-gpus 2 --max-gpus 8 -- python train.py --gpus {gpu_count}",
         "corral submit --gpus 1 --mount data:/data:ro --mount local:50GiB:/scratch -- python train.py",
+        "corral submit",
         "corral submit -f job.yaml --gpus 8 --wait",
         "corral submit --name sweep --array 0-99 --gpus 1 -- python train.py",
         "corral submit --name small --array 1-500%8 --pack --gpus 1 -- python evaluate.py",
@@ -49,12 +58,8 @@ app = typer.Typer()
 @with_job_options(JobCommand.SUBMIT)
 def submit(
     terminal: Terminal,
-    cmd: Annotated[
-        list[str] | None, typer.Argument(metavar="CMD", help="The program to run and its arguments.")
-    ] = None,
-    file: Annotated[
-        Path | None, typer.Option("-f", "--file", metavar="FILE", help="Read the job from a file; flags win.")
-    ] = None,
+    cmd: ProgramArgument = None,
+    file: FileOption = None,
     *,
     array: Annotated[
         str | None, typer.Option(metavar="INDEXES", help="One job for every index, such as 0-99 or 1,3,7.")
@@ -72,6 +77,7 @@ def submit(
     """Submit a job.
 
     Everything after -- is the program to run. A job file has the same keys as the flags; flags win over the file.
+    Without a program and a file, corral.job.yaml of the current folder is used (`corral init job` writes it).
     Ctrl-C while waiting lets the job go on.
     """
     flags = request_body(JobCommand.SUBMIT, typed)
@@ -81,8 +87,8 @@ def submit(
         flags["array"] = array
     if pack:
         flags["pack"] = True
-    job_file = _read(file)
-    body = _merged(job_file, flags)
+    job_file = read_file(file, flags)
+    body = merged(job_file, flags)
     if "pack" in body and "array" not in body:
         raise WrongUsage("--pack needs --array: it says which items a job runs one after another")
     if dry_run and wait:
@@ -110,15 +116,19 @@ def send(client: Client, body: Mapping[str, Any]) -> list[JobView]:
     return [client.jobs.submit(cast("JobCreate", body))]
 
 
-def _read(file: Path | None) -> JobFile | None:
-    if file is None:
+def read_file(file: Path | None, flags: Mapping[str, Any]) -> JobFile | None:
+    """The job file that was named, or else that of the project folder if no program was named."""
+    if file is None and (flags.get("command") or flags.get("preset")):
+        return None
+    project = Path(PROJECT_FILE)
+    if file is None and not project.exists():
         return None
     from corral.cli.jobs.job_file import read_job_file
 
-    return read_job_file(file)
+    return read_job_file(file or project)
 
 
-def _merged(job_file: JobFile | None, flags: Mapping[str, Any]) -> dict[str, Any]:
+def merged(job_file: JobFile | None, flags: Mapping[str, Any]) -> dict[str, Any]:
     """Flags win over the file; environment variables and labels of both are merged."""
     from_file = dict(job_file.body) if job_file is not None else {}
     body = {**from_file, **flags}
@@ -129,7 +139,7 @@ def _merged(job_file: JobFile | None, flags: Mapping[str, Any]) -> dict[str, Any
     if not body.get("command") and not body.get("preset"):
         raise WrongUsage(
             "command: there is nothing to run",
-            hint="Put the program after --, as in: corral submit --gpus 1 -- python train.py",
+            hint="Put the program after --, as in `corral submit -- python train.py`, or write a file: corral init job",
         )
     return body
 
@@ -180,7 +190,7 @@ def wait_for_end(terminal: Terminal, client: Client, jobs: Sequence[JobView]) ->
     from corral.client.http.streams import Patience
     from corral.client.jobs.jobs import exit_status
 
-    def lost(error: ServerUnreachable) -> None:
+    def lost(error: ClientError) -> None:
         terminal.note(f"{error.message} Still trying; the job is not affected.")
 
     def changed(view: JobView) -> None:

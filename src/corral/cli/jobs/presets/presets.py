@@ -10,7 +10,7 @@ import typer
 
 from corral.cli.jobs.job_request import flag_of, request_body, with_job_options
 from corral.cli.jobs.job_texts import submitted
-from corral.cli.jobs.submit import wait_for_end
+from corral.cli.jobs.submission.submit import wait_for_end
 from corral.cli.terminal import formats
 from corral.cli.terminal.arguments import pairs
 from corral.cli.terminal.failures import WrongUsage

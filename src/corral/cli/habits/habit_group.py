@@ -1,0 +1,42 @@
+"""Groups of commands that know the aliases of verbs, list without a verb, and suggest nothing that does harm."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+from typer.core import TyperGroup
+
+from corral.cli.habits.aliases import NOT_SUGGESTED, VERBS, first_word
+
+_HELP = ("-h", "--help")
+
+
+class HabitGroup(TyperGroup):
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        return super().get_command(ctx, own_verb(cmd_name, self.commands) or cmd_name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, found, rest = self._click_resolve_command(ctx, args)
+        # usage and messages name the command, not its alias
+        return (found.name if found is not None else name), found, rest
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """A noun without a verb lists."""
+        is_bare = first_word(args, 0) is None and not any(word in _HELP for word in args)
+        if is_bare and not self.invoke_without_command and not ctx.resilient_parsing and "ls" in self.commands:
+            args = ["ls", *args]
+        return super().parse_args(ctx, args)
+
+
+def own_verb(typed: str, known: Any) -> str | None:
+    """The verb that was meant, if the group has it."""
+    if typed in known:
+        return typed
+    return next((verb for verb in VERBS.get(typed, ()) if verb in known), None)
+
+
+def suggestion(typed: str, known: Any) -> str | None:
+    """A command with a similar name. Commands that end or delete something are not suggested."""
+    harmless = [name for name, entry in known.items() if name not in NOT_SUGGESTED and not entry.hidden]
+    return next(iter(difflib.get_close_matches(typed, harmless, n=1, cutoff=0.7)), None)

@@ -1,0 +1,1 @@
+"""`corral preset`: presets, and the models and data sets that they train with."""

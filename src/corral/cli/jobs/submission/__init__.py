@@ -1,0 +1,1 @@
+"""Submitting jobs: `corral submit`, `corral run`, and the job file of a project folder."""

@@ -1,0 +1,151 @@
+"""`corral init job`: writes a job file from what is in a project folder."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from corral.cli.jobs.job_options import PROJECT_FILE
+from corral.cli.slurm.sbatch_options import Here, NotUnderstood, understood
+from corral.cli.terminal.failures import Refused, WrongUsage
+from corral.cli.terminal.terminal import Terminal, command
+from corral.core.names import JOB_NAME
+from corral.core.os_errors import placed_reason
+
+#: Names of training scripts, most likely first.
+SCRIPTS = ("train.py", "training.py", "finetune.py", "main.py", "run.py")
+#: Libraries that use GPUs.
+GPU_LIBRARIES = re.compile(r"^\s*['\"]?(torch|tensorflow|jax|lightning|transformers|vllm|cupy)\b", re.MULTILINE)
+GPU_IMPORTS = re.compile(r"^\s*(import|from) (torch|tensorflow|jax)\b", re.MULTILINE)
+#: What a script with more than one process for each node mentions.
+DISTRIBUTED = re.compile(r"init_process_group|DistributedDataParallel|FullyShardedDataParallel")
+#: Fields of a Slurm script that a job file repeats; the script itself sets the rest.
+KEPT = ("nodes", "gpus", "cpus", "memory", "time", "array", "after", "priority")
+#: Larger files are no scripts.
+MOST_BYTES = 1 << 20
+
+
+def register(app: typer.Typer) -> None:
+    command(
+        app,
+        "job",
+        connects=False,
+        examples=["corral init job", "corral init job ~/projects/resnet", "corral init job --print"],
+    )(init_job)
+
+
+def init_job(
+    terminal: Terminal,
+    directory: Annotated[Path, typer.Argument(metavar="DIRECTORY", help="The project folder.")] = Path(),
+    show: Annotated[bool, typer.Option("--print", help="Print the file and write nothing.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Write over a file that exists.")] = False,
+) -> None:
+    """Write corral.job.yaml for a project folder: from a Slurm script or a training script and its requirements.
+
+    `corral submit` and `corral run` without a program use the file."""
+    if not directory.is_dir():
+        raise WrongUsage(f"DIRECTORY: {directory} is not a folder")
+    text = job_text(directory)
+    if show:
+        terminal.answer({"file": PROJECT_FILE, "text": text}, text.rstrip("\n"))
+        return
+    target = directory / PROJECT_FILE
+    try:
+        with target.open("w" if replace else "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError as error:
+        raise Refused(f"{target} exists already", hint="Add --replace to write over it, or --print.") from error
+    except OSError as error:
+        raise Refused(f"cannot write {target}: {placed_reason(error)}") from error
+    terminal.answer({"file": str(target), "text": text}, f"Wrote {target}. Submit it: corral submit")
+
+
+def job_text(directory: Path) -> str:
+    """The job file for a folder."""
+    import yaml
+
+    lines = ["# A job for corral: `corral submit` in this folder. The keys are the flags of `corral submit`."]
+    slurm = slurm_script(directory)
+    fields = {"name": name_for(directory)}
+    if slurm is not None:
+        fields |= _of_slurm(slurm, lines)
+    else:
+        fields |= _of_scripts(directory, lines)
+    fields["workdir"] = "."
+    return "\n".join(lines) + "\n" + yaml.safe_dump(fields, sort_keys=False, allow_unicode=True, width=1000)
+
+
+def name_for(directory: Path) -> str:
+    """The folder's name, as a job may be named."""
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", directory.resolve().name).strip("-")[:50]
+    return name if JOB_NAME.fullmatch(name) else f"job-of-{name}" if name else "project"
+
+
+def slurm_script(directory: Path) -> Path | None:
+    """The first script with #SBATCH lines."""
+    found = [path for pattern in ("*.sbatch", "*.slurm", "*.sh") for path in sorted(directory.glob(pattern))]
+    return next((path for path in found if "#SBATCH" in _text(path)), None)
+
+
+def _of_slurm(path: Path, lines: list[str]) -> dict[str, Any]:
+    try:
+        batch = understood([path.name], _text(path), Here(directory=str(path.parent.resolve())))
+    except NotUnderstood as error:
+        raise Refused(f"{path.name}: {error}", hint=f"Write {PROJECT_FILE} by hand; its keys are flags.") from error
+    lines.append(f"# From the #SBATCH lines of {path.name}.")
+    lines += [f"# {path.name}: {note}." for note in batch.notes]
+    if batch.gpu_type:
+        lines.append(f"# GPUs of type {batch.gpu_type} in Slurm: `model: [...]` has the names of `corral gpus`.")
+    return {**_kept(batch.body), "command": f"bash {path.name}"}
+
+
+def _kept(body: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: body[key] for key in KEPT if body.get(key)}
+
+
+def _of_scripts(directory: Path, lines: list[str]) -> dict[str, Any]:
+    requirements = _requirements(directory)
+    script = training_script(directory)
+    text = _text(directory / script) if script else ""
+    uses_gpus = bool(GPU_LIBRARIES.search(requirements) or GPU_IMPORTS.search(text))
+    fields: dict[str, Any] = {"gpus": 1 if uses_gpus or not requirements else 0, "time": "1h"}
+    if fields["gpus"] == 0:
+        lines.append("# The requirements name no library that uses GPUs: set `gpus` if the program needs some.")
+    if (directory / ".venv" / "bin" / "python").exists():
+        fields["venv"] = ".venv"
+    elif (directory / "requirements.txt").exists():
+        lines.append("# python3 -m venv .venv && .venv/bin/pip install -r requirements.txt, then add `venv: .venv`.")
+    if script is None:
+        lines.append("# No training script was found: put your program here.")
+        fields["command"] = "nvidia-smi"
+    elif DISTRIBUTED.search(text):
+        fields["command"] = f"torchrun --nproc-per-node $GPUS_PER_NODE {script}"
+    else:
+        fields["command"] = f"python3 {script}"
+    return fields
+
+
+def training_script(directory: Path) -> str | None:
+    names = [path.name for path in sorted(directory.glob("*.py"))]
+    known = [name for name in SCRIPTS if name in names]
+    return next(iter(known or [name for name in names if "train" in name]), None)
+
+
+def _requirements(directory: Path) -> str:
+    files = ("requirements.txt", "pyproject.toml", "environment.yml")
+    # entries of pyproject.toml and of conda files begin with a quote or a dash
+    return re.sub(r"^\s*-\s*", "", "\n".join(_text(directory / name) for name in files), flags=re.MULTILINE)
+
+
+def _text(path: Path) -> str:
+    """The text of a file, or none if it is missing or no text."""
+    try:
+        if not path.is_file() or path.stat().st_size > MOST_BYTES:
+            return ""
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""

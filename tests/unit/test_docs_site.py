@@ -1,0 +1,44 @@
+"""The documentation as a site: links that leave it, and a strict build."""
+
+from __future__ import annotations
+
+import importlib.resources
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.unit.scripts import load_script
+
+ROOT = Path(__file__).parents[2]
+hooks = load_script("docs_hooks.py")
+
+
+def test_links_out_of_the_pages_become_paths() -> None:
+    text = hooks.outside_links_as_paths(
+        "[the unit](../../../deploy/corral.service) [page](run-a-server.md#tls) [gone](nothing.md) [x](https://a.b)",
+        ROOT / "docs" / "how-to" / "system",
+    )
+    assert text == (
+        "the unit (`deploy/corral.service`) [page](run-a-server.md#tls) [gone](nothing.md) [x](https://a.b)"
+    )
+
+
+def test_the_site_is_built_without_a_broken_link(tmp_path: Path) -> None:
+    assert importlib.resources.files("material"), "the theme"
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "true"},
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stderr
+    site = tmp_path / "site"
+    assert (site / "search" / "search_index.json").stat().st_size > 100_000
+    page = (site / "how-to" / "coming-from" / "kueue.html").read_text()
+    assert "ClusterQueue" in page
+    assert "not run:" not in page
+    assert "https://fonts" not in page
