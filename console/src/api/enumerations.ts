@@ -22,7 +22,7 @@ export const JOB_STATES = every<Schema<"JobState">>()([
   "failed",
   "stopped",
 ]);
-export const NODE_STATES = every<Schema<"NodeState">>()(["ready", "cordoned", "draining", "down"]);
+export const NODE_STATES = every<Schema<"NodeState">>()(["ready", "cordoned", "draining", "drained", "down"]);
 export const GPU_HEALTH = every<Schema<"GpuHealth">>()(["healthy", "suspect", "failed"]);
 export const PREEMPTION_RULES = every<Schema<"PreemptionRule">>()([
   "guarantee",
@@ -31,6 +31,8 @@ export const PREEMPTION_RULES = every<Schema<"PreemptionRule">>()([
   "overrun",
   "move",
   "defragmentation",
+  "migration",
+  "drain",
 ]);
 export const MOUNT_KINDS = every<Schema<"MountKind">>()(["volume", "dataset", "local"]);
 export const FINDING_KINDS = every<Schema<"FindingKind">>()([
@@ -50,6 +52,16 @@ export const ALERT_ACTIONS = every<Schema<"RuleView">["actions"][number]>()([
   "mark-gpu",
   "requeue-job",
   "stop-job",
+]);
+export const INBOX_KINDS = every<Schema<"InboxKind">>()([
+  "started",
+  "ended",
+  "failed",
+  "preempted",
+  "idle",
+  "storage",
+  "shared",
+  "fleet",
 ]);
 export const TOKEN_SCOPES = every<Schema<"Scope">>()(["read", "jobs", "full"]);
 export const PROVIDER_KINDS = every<Schema<"ProviderCreate">["kind"]>()(["oidc", "github", "gitlab"]);

@@ -38,8 +38,11 @@ export interface paths {
          */
         put: operations["set_licence"];
         post?: never;
-        /** Remove Licence */
-        delete: operations["remove_licence"];
+        /**
+         * Remove Licence
+         * @description Remove the stored licence token.
+         */
+        delete: operations["delete_licence"];
         options?: never;
         head?: never;
         patch?: never;
@@ -52,10 +55,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List Alert Rules */
+        /**
+         * List Alert Rules
+         * @description All alert rules, built-in ones included, by name.
+         */
         get: operations["list_alert_rules"];
         put?: never;
-        /** Create Alert Rule */
+        /**
+         * Create Alert Rule
+         * @description Create an alert rule over one signal, with its threshold, duration, action and channels.
+         */
         post: operations["create_alert_rule"];
         delete?: never;
         options?: never;
@@ -70,7 +79,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get Alert Rule */
+        /**
+         * Get Alert Rule
+         * @description One alert rule with its settings.
+         */
         get: operations["get_alert_rule"];
         put?: never;
         post?: never;
@@ -81,7 +93,10 @@ export interface paths {
         delete: operations["delete_alert_rule"];
         options?: never;
         head?: never;
-        /** Edit Alert Rule */
+        /**
+         * Edit Alert Rule
+         * @description Change the given fields of a rule. Alerts that fire are evaluated by the new settings at the next reading.
+         */
         patch: operations["edit_alert_rule"];
         trace?: never;
     };
@@ -152,7 +167,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get Alert */
+        /**
+         * Get Alert
+         * @description One alert with its subject, values, acknowledgement and notices.
+         */
         get: operations["get_alert"];
         put?: never;
         post?: never;
@@ -340,7 +358,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List All Providers */
+        /**
+         * List All Providers
+         * @description All sign-in providers with their settings, also those that are disabled; secrets are never shown.
+         */
         get: operations["list_all_providers"];
         put?: never;
         post?: never;
@@ -454,6 +475,114 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/budgets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Budgets
+         * @description Accounts with limits or entries: the caller's own and that of the caller's group; all of them for operators.
+         */
+        get: operations["list_budgets"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/budgets/{kind}/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Budget
+         * @description One account, in each unit that it has limits or entries in.
+         */
+        get: operations["get_budget"];
+        /**
+         * Set Budget
+         * @description Limit what an account may spend in each period. Running jobs are not stopped.
+         */
+        put: operations["set_budget"];
+        post?: never;
+        /**
+         * Delete Budget
+         * @description Remove the limits of an account in one unit. Its entries stay.
+         */
+        delete: operations["delete_budget"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/budgets/{kind}/{name}/grants": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create Grant
+         * @description Add an amount to an account, in the present period.
+         */
+        post: operations["create_grant"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/budgets/{kind}/{name}/statement": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Statement
+         * @description The entries of an account in a span, one line per attempt, with the balance before and after them.
+         */
+        get: operations["get_statement"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/budgets/{kind}/{name}/statement/file": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Statement File
+         * @description The statement as CSV or PDF.
+         */
+        get: operations["get_statement_file"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/channels": {
         parameters: {
             query?: never;
@@ -461,10 +590,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List Channels */
+        /**
+         * List Channels
+         * @description All channels, with the result of their latest notice; addresses are never shown.
+         */
         get: operations["list_channels"];
         put?: never;
-        /** Create Channel */
+        /**
+         * Create Channel
+         * @description Create a channel for notices. The address is stored encrypted and never shown again.
+         */
         post: operations["create_channel"];
         delete?: never;
         options?: never;
@@ -479,7 +614,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get Channel */
+        /**
+         * Get Channel
+         * @description One channel, without its address.
+         */
         get: operations["get_channel"];
         put?: never;
         post?: never;
@@ -524,7 +662,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List Clusters */
+        /**
+         * List Clusters
+         * @description The clusters of the installation, with engine, health and capacity.
+         */
         get: operations["list_clusters"];
         put?: never;
         post?: never;
@@ -541,10 +682,17 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List Dataset Targets */
+        /**
+         * List Dataset Targets
+         * @description The places where datasets are stored; secrets are never shown.
+         */
         get: operations["list_dataset_targets"];
         put?: never;
-        /** Create Dataset Target */
+        /**
+         * Create Dataset Target
+         * @description Create a place for datasets: a directory or bucket for the files, corral's store or a Git repository for the
+         *     history.
+         */
         post: operations["create_dataset_target"];
         delete?: never;
         options?: never;
@@ -559,7 +707,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get Dataset Target */
+        /**
+         * Get Dataset Target
+         * @description One place for datasets, without its secrets.
+         */
         get: operations["get_dataset_target"];
         put?: never;
         post?: never;
@@ -601,14 +752,17 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/dataset-targets/{target}/collections/{errand}": {
+    "/api/v1/dataset-targets/{target}/collections/{operation}": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        /** Get Dataset Collection */
+        /**
+         * Get Dataset Collection
+         * @description One garbage collection of a target: its state and what it has removed.
+         */
         get: operations["get_dataset_collection"];
         put?: never;
         post?: never;
@@ -684,7 +838,10 @@ export interface paths {
         delete: operations["delete_dataset"];
         options?: never;
         head?: never;
-        /** Edit Dataset */
+        /**
+         * Edit Dataset
+         * @description Change the description or the settings of a dataset. Versions never change.
+         */
         patch: operations["edit_dataset"];
         trace?: never;
     };
@@ -713,7 +870,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/datasets/{dataset}/commits/{errand}": {
+    "/api/v1/datasets/{dataset}/commits/{operation}": {
         parameters: {
             query?: never;
             header?: never;
@@ -868,7 +1025,10 @@ export interface paths {
          */
         put: operations["tag_dataset"];
         post?: never;
-        /** Untag Dataset */
+        /**
+         * Untag Dataset
+         * @description Remove a tag. The version that it named stays.
+         */
         delete: operations["untag_dataset"];
         options?: never;
         head?: never;
@@ -1122,10 +1282,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List Flavors */
+        /**
+         * List Flavors
+         * @description The flavors of the catalog: named kinds of hardware.
+         */
         get: operations["list_flavors"];
         put?: never;
-        /** Create Flavor */
+        /**
+         * Create Flavor
+         * @description Create a flavor: GPU models, node labels, and defaults for each GPU.
+         */
         post: operations["create_flavor"];
         delete?: never;
         options?: never;
@@ -1140,7 +1306,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get Flavor */
+        /**
+         * Get Flavor
+         * @description One flavor.
+         */
         get: operations["get_flavor"];
         put?: never;
         post?: never;
@@ -1185,7 +1354,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List Gpus */
+        /**
+         * List Gpus
+         * @description GPUs with health, owner jobs and latest readings; filters by node, model and state.
+         */
         get: operations["list_gpus"];
         put?: never;
         post?: never;
@@ -1204,7 +1376,7 @@ export interface paths {
         };
         /**
          * Get Gpu Map
-         * @description All GPUs in columns, small enough to be fetched every few seconds.
+         * @description All GPUs in columns, small enough to be fetched every few seconds; of a large fleet in pages.
          */
         get: operations["get_gpu_map"];
         put?: never;
@@ -1222,7 +1394,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get Gpu */
+        /**
+         * Get Gpu
+         * @description One GPU with its health, the evidence behind it, its jobs and its latest readings.
+         */
         get: operations["get_gpu"];
         put?: never;
         post?: never;
@@ -1259,7 +1434,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get Gpu Metrics */
+        /**
+         * Get Gpu Metrics
+         * @description Readings of one GPU over a time, in steps that fit the time.
+         */
         get: operations["get_gpu_metrics"];
         put?: never;
         post?: never;
@@ -1316,7 +1494,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List Groups */
+        /**
+         * List Groups
+         * @description All groups with their pools and users.
+         */
         get: operations["list_groups"];
         put?: never;
         /**
@@ -1337,7 +1518,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get Group */
+        /**
+         * Get Group
+         * @description One group with its pool and its users.
+         */
         get: operations["get_group"];
         put?: never;
         post?: never;
@@ -1389,7 +1573,10 @@ export interface paths {
          */
         get: operations["list_images"];
         put?: never;
-        /** Create Image */
+        /**
+         * Create Image
+         * @description Register an image under a name, so that jobs can use it.
+         */
         post: operations["create_image"];
         delete?: never;
         options?: never;
@@ -1404,7 +1591,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get Image */
+        /**
+         * Get Image
+         * @description One registered image.
+         */
         get: operations["get_image"];
         put?: never;
         post?: never;
@@ -1415,7 +1605,10 @@ export interface paths {
         delete: operations["delete_image"];
         options?: never;
         head?: never;
-        /** Edit Image */
+        /**
+         * Edit Image
+         * @description Change the given fields of a registered image. Jobs that run are not affected.
+         */
         patch: operations["edit_image"];
         trace?: never;
     };
@@ -1479,7 +1672,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List Attempts */
+        /**
+         * List Attempts
+         * @description The attempts of a job: where each ran, how it ended, and what it used.
+         */
         get: operations["list_attempts"];
         put?: never;
         post?: never;
@@ -1753,6 +1949,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs/{job}/migrate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Migrate Job
+         * @description Move a running job to another node. The job is warned, saves, and starts again there; the move has a receipt.
+         */
+        post: operations["migrate_job"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{job}/migrate:plan": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Plan Migration
+         * @description Dry run of a move: the GPUs before and after it, the work at risk, and the effect on waiting jobs.
+         */
+        post: operations["plan_migration"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs/{job}/move": {
         parameters: {
             query?: never;
@@ -1853,6 +2089,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs/{job}/resize:plan": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Plan Resize
+         * @description Dry run of a resize: the GPUs before and after it, the work at risk, and the effect on waiting jobs.
+         */
+        post: operations["plan_resize"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs/{job}/start": {
         parameters: {
             query?: never;
@@ -1862,7 +2118,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Start Job */
+        /**
+         * Start Job
+         * @description Queue a job that was created on hold.
+         */
         post: operations["start_job"];
         delete?: never;
         options?: never;
@@ -1879,7 +2138,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Stop Job */
+        /**
+         * Stop Job
+         * @description Stop a job: it gets SIGTERM, its grace time, then SIGKILL. A job that waits ends at once.
+         */
         post: operations["stop_job"];
         delete?: never;
         options?: never;
@@ -1896,7 +2158,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Unpin Job */
+        /**
+         * Unpin Job
+         * @description Remove the pin: the job is ordered by the policy of its queue again.
+         */
         post: operations["unpin_job"];
         delete?: never;
         options?: never;
@@ -2049,6 +2314,66 @@ export interface paths {
         patch: operations["edit_me"];
         trace?: never;
     };
+    "/api/v1/me/inbox": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Inbox
+         * @description What happened to the caller's jobs, volumes and shares without the caller, newest first.
+         */
+        get: operations["get_inbox"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/me/inbox/read": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read Inbox
+         * @description Mark items as read, up to this one.
+         */
+        post: operations["read_inbox"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/me/inbox/settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set Inbox Settings
+         * @description The kinds that the caller does not want in the inbox.
+         */
+        put: operations["set_inbox_settings"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/me/password": {
         parameters: {
             query?: never;
@@ -2097,7 +2422,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List Ssh Keys */
+        /**
+         * List Ssh Keys
+         * @description The caller's SSH keys for workbenches.
+         */
         get: operations["list_ssh_keys"];
         put?: never;
         /**
@@ -2125,7 +2453,7 @@ export interface paths {
          * Remove Ssh Key
          * @description Delete a key. After the answer, no workbench accepts it any more.
          */
-        delete: operations["remove_ssh_key"];
+        delete: operations["delete_ssh_key"];
         options?: never;
         head?: never;
         patch?: never;
@@ -2138,7 +2466,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List Tokens */
+        /**
+         * List Tokens
+         * @description The caller's tokens with name, scope and last use; secrets are never shown.
+         */
         get: operations["list_tokens"];
         put?: never;
         /**
@@ -2162,7 +2493,10 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Delete Token */
+        /**
+         * Delete Token
+         * @description Revoke a token. Requests with it are refused from now on.
+         */
         delete: operations["delete_token"];
         options?: never;
         head?: never;
@@ -2196,7 +2530,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List Nodes */
+        /**
+         * List Nodes
+         * @description Nodes with state, capacity, free resources and labels.
+         */
         get: operations["list_nodes"];
         put?: never;
         post?: never;
@@ -2213,7 +2550,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get Node */
+        /**
+         * Get Node
+         * @description One node with its GPUs, jobs and state.
+         */
         get: operations["get_node"];
         put?: never;
         post?: never;
@@ -2221,7 +2561,7 @@ export interface paths {
          * Remove Node
          * @description Remove a node that no longer exists. Refused if its engine still reports the node, or if it has jobs.
          */
-        delete: operations["remove_node"];
+        delete: operations["delete_node"];
         options?: never;
         head?: never;
         patch?: never;
@@ -2258,7 +2598,8 @@ export interface paths {
         put?: never;
         /**
          * Drain Node
-         * @description Drain the node: it gets no new jobs, and becomes empty as its jobs end.
+         * @description Drain the node: it gets no new jobs, and becomes empty as its jobs end. With `empty_by`, jobs that are left at
+         *     that time are asked to save, and continue on other nodes or are queued again.
          */
         post: operations["drain_node"];
         delete?: never;
@@ -2316,7 +2657,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Uncordon Node */
+        /**
+         * Uncordon Node
+         * @description Let a node take new jobs again; ends a cordon or drain.
+         */
         post: operations["uncordon_node"];
         delete?: never;
         options?: never;
@@ -2337,7 +2681,10 @@ export interface paths {
          */
         get: operations["list_object_stores"];
         put?: never;
-        /** Create Object Store */
+        /**
+         * Create Object Store
+         * @description Register a bucket with its credentials, which are stored encrypted and never shown again.
+         */
         post: operations["create_object_store"];
         delete?: never;
         options?: never;
@@ -2352,7 +2699,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get Object Store */
+        /**
+         * Get Object Store
+         * @description One object store, without its credentials.
+         */
         get: operations["get_object_store"];
         put?: never;
         post?: never;
@@ -2418,7 +2768,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get Overview */
+        /**
+         * Get Overview
+         * @description Numbers of the whole installation: nodes, GPUs, jobs by state, usage.
+         */
         get: operations["get_overview"];
         put?: never;
         post?: never;
@@ -2442,7 +2795,10 @@ export interface paths {
          */
         get: operations["list_packages"];
         put?: never;
-        /** Create Package */
+        /**
+         * Create Package
+         * @description Create a package: a size that users choose instead of GPUs, CPUs and memory.
+         */
         post: operations["create_package"];
         delete?: never;
         options?: never;
@@ -2457,7 +2813,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get Package */
+        /**
+         * Get Package
+         * @description One package, with how many of it would fit now.
+         */
         get: operations["get_package"];
         put?: never;
         post?: never;
@@ -2563,10 +2922,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List Permission Groups */
+        /**
+         * List Permission Groups
+         * @description The permission groups with their rights and members.
+         */
         get: operations["list_permission_groups"];
         put?: never;
-        /** Create Permission Group */
+        /**
+         * Create Permission Group
+         * @description Create a permission group: rights that its members have.
+         */
         post: operations["create_permission_group"];
         delete?: never;
         options?: never;
@@ -2581,11 +2946,17 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get Permission Group */
+        /**
+         * Get Permission Group
+         * @description One permission group with its rights and members.
+         */
         get: operations["get_permission_group"];
         put?: never;
         post?: never;
-        /** Delete Permission Group */
+        /**
+         * Delete Permission Group
+         * @description Delete a permission group. Refused while it has members.
+         */
         delete: operations["delete_permission_group"];
         options?: never;
         head?: never;
@@ -2623,7 +2994,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List Pools */
+        /**
+         * List Pools
+         * @description All pools with their GPUs, groups and what is free.
+         */
         get: operations["list_pools"];
         put?: never;
         /**
@@ -2686,6 +3060,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/preset-assets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Preset Assets
+         * @description The pretrained models and data sets that operators have registered for presets.
+         */
+        get: operations["list_preset_assets"];
+        put?: never;
+        /**
+         * Add Preset Asset
+         * @description Register a model or a data set. Nothing is copied: jobs read the source.
+         */
+        post: operations["add_preset_asset"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/preset-assets/{kind}/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Remove Preset Asset
+         * @description Remove a model or a data set from the list. Its files stay, and so do jobs that use it.
+         */
+        delete: operations["delete_preset_asset"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/presets": {
         parameters: {
             query?: never;
@@ -2717,7 +3135,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get Preset */
+        /**
+         * Get Preset
+         * @description One preset with its parameters and their limits.
+         */
         get: operations["get_preset"];
         put?: never;
         post?: never;
@@ -2725,7 +3146,7 @@ export interface paths {
          * Remove Preset
          * @description Remove a preset. Jobs that were made from it are not changed.
          */
-        delete: operations["remove_preset"];
+        delete: operations["delete_preset"];
         options?: never;
         head?: never;
         patch?: never;
@@ -2751,6 +3172,54 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/prices": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Prices
+         * @description The prices of GPU models. A model that is not listed has weight 1 and costs no money.
+         */
+        get: operations["list_prices"];
+        /**
+         * Set Price
+         * @description Set the price of a GPU model, from now on.
+         */
+        put: operations["set_price"];
+        post?: never;
+        /**
+         * Delete Price
+         * @description Remove the price of a GPU model: its hours then have weight 1 and cost no money.
+         */
+        delete: operations["delete_price"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/prices/currency": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set Currency
+         * @description Name the currency of all prices.
+         */
+        put: operations["set_currency"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/queues": {
         parameters: {
             query?: never;
@@ -2758,10 +3227,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List Queues */
+        /**
+         * List Queues
+         * @description All queues with settings, limits and counts of jobs.
+         */
         get: operations["list_queues"];
         put?: never;
-        /** Create Queue */
+        /**
+         * Create Queue
+         * @description Create a queue in a pool, with its ordering policy, limits and guarantees.
+         */
         post: operations["create_queue"];
         delete?: never;
         options?: never;
@@ -2776,11 +3251,17 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get Queue */
+        /**
+         * Get Queue
+         * @description One queue with settings, limits and counts of jobs.
+         */
         get: operations["get_queue"];
         put?: never;
         post?: never;
-        /** Delete Queue */
+        /**
+         * Delete Queue
+         * @description Delete a queue. Refused while it has jobs.
+         */
         delete: operations["delete_queue"];
         options?: never;
         head?: never;
@@ -2945,7 +3426,10 @@ export interface paths {
          */
         put: operations["put_registry_login"];
         post?: never;
-        /** Delete Registry Login */
+        /**
+         * Delete Registry Login
+         * @description Delete the stored login of a registry.
+         */
         delete: operations["delete_registry_login"];
         options?: never;
         head?: never;
@@ -2980,7 +3464,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List Report Schedules */
+        /**
+         * List Report Schedules
+         * @description The schedules of reports, with the time of the next one.
+         */
         get: operations["list_report_schedules"];
         put?: never;
         /**
@@ -3001,7 +3488,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get Report Schedule */
+        /**
+         * Get Report Schedule
+         * @description One schedule of reports, with the time of the next one.
+         */
         get: operations["get_report_schedule"];
         put?: never;
         post?: never;
@@ -3012,7 +3502,10 @@ export interface paths {
         delete: operations["delete_report_schedule"];
         options?: never;
         head?: never;
-        /** Edit Report Schedule */
+        /**
+         * Edit Report Schedule
+         * @description Change the given fields of a schedule.
+         */
         patch: operations["edit_report_schedule"];
         trace?: never;
     };
@@ -3047,11 +3540,17 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get Report */
+        /**
+         * Get Report
+         * @description One stored report: its period, its state and its numbers.
+         */
         get: operations["get_report"];
         put?: never;
         post?: never;
-        /** Delete Report */
+        /**
+         * Delete Report
+         * @description Delete a stored report.
+         */
         delete: operations["delete_report"];
         options?: never;
         head?: never;
@@ -3109,7 +3608,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get Reservation */
+        /**
+         * Get Reservation
+         * @description One reservation with its GPUs by node, and how many owners and others hold.
+         */
         get: operations["get_reservation"];
         put?: never;
         post?: never;
@@ -3187,6 +3689,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/servers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Servers
+         * @description The servers over this store: the leader, and those that stand by.
+         */
+        get: operations["list_servers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/servers:step-down": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Step Down
+         * @description Let another server lead. The present leader ends its work and starts again as a standby; jobs are untouched.
+         */
+        post: operations["step_down"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/settings": {
         parameters: {
             query?: never;
@@ -3226,7 +3768,10 @@ export interface paths {
          */
         put: operations["start_shadow"];
         post?: never;
-        /** Stop Shadow */
+        /**
+         * Stop Shadow
+         * @description Stop the shadow policy. What it has found stays readable.
+         */
         delete: operations["stop_shadow"];
         options?: never;
         head?: never;
@@ -3268,7 +3813,10 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Delete Silence */
+        /**
+         * Delete Silence
+         * @description End a silence. Matching alerts send notices again.
+         */
         delete: operations["delete_silence"];
         options?: never;
         head?: never;
@@ -3306,7 +3854,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get Simulation */
+        /**
+         * Get Simulation
+         * @description One what-if question with its state and, when it is done, its answer.
+         */
         get: operations["get_simulation"];
         put?: never;
         post?: never;
@@ -3349,7 +3900,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Cancel Simulation */
+        /**
+         * Cancel Simulation
+         * @description Cancel a simulation that waits or runs.
+         */
         post: operations["cancel_simulation"];
         delete?: never;
         options?: never;
@@ -3497,11 +4051,17 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get User */
+        /**
+         * Get User
+         * @description One user with role, group, quota and score.
+         */
         get: operations["get_user"];
         put?: never;
         post?: never;
-        /** Delete User */
+        /**
+         * Delete User
+         * @description Delete a user without live jobs. Ended jobs, usage and the audit log stay.
+         */
         delete: operations["delete_user"];
         options?: never;
         head?: never;
@@ -3913,7 +4473,36 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** AboutView */
+        /**
+         * AboutView
+         * @example {
+         *       "build": "build",
+         *       "engines": [
+         *         "engine"
+         *       ],
+         *       "isolation": {
+         *         "detail": "no GPU is free",
+         *         "separation": "accounts"
+         *       },
+         *       "licence": {
+         *         "detail": "no GPU is free",
+         *         "expires_at": "2026-11-18T09:30:00Z",
+         *         "holder": "holder",
+         *         "state": "none"
+         *       },
+         *       "parts": [
+         *         {
+         *           "detail": "no GPU is free",
+         *           "healthy": true,
+         *           "name": "resnet"
+         *         }
+         *       ],
+         *       "started_at": "2026-11-18T09:30:00Z",
+         *       "store": {},
+         *       "uptime_seconds": 1,
+         *       "version": "latest"
+         *     }
+         */
         AboutView: {
             /** Build */
             build: string;
@@ -3934,7 +4523,15 @@ export interface components {
             /** Version */
             version: string;
         };
-        /** Acknowledgement */
+        /**
+         * AccountKind
+         * @enum {string}
+         */
+        AccountKind: "user" | "group";
+        /**
+         * Acknowledgement
+         * @example {}
+         */
         Acknowledgement: {
             /**
              * Note
@@ -3942,7 +4539,30 @@ export interface components {
              */
             note?: string;
         };
-        /** AlertView */
+        /**
+         * AlertView
+         * @example {
+         *       "acknowledged_at": "2026-11-18T09:30:00Z",
+         *       "acknowledged_by": "acknowledged-by",
+         *       "fired_at": "2026-11-18T09:30:00Z",
+         *       "folded_into": "folded-into",
+         *       "id": 1,
+         *       "note": "note",
+         *       "owner": "ann",
+         *       "pending_since": "pending-since",
+         *       "resolved_at": "2026-11-18T09:30:00Z",
+         *       "rule": "rule",
+         *       "scope": "scope",
+         *       "severity": "info",
+         *       "silenced": true,
+         *       "state": "pending",
+         *       "subject": "j-12",
+         *       "text": "text",
+         *       "unit": "unit",
+         *       "value": 1,
+         *       "worst": 1
+         *     }
+         */
         AlertView: {
             /** Acknowledged At */
             acknowledged_at: string | null;
@@ -4004,14 +4624,110 @@ export interface components {
             /** Worst */
             worst: number;
         };
-        /** AllocationView */
+        /**
+         * AllocationView
+         * @example {
+         *       "grants": [
+         *         {
+         *           "cpus": 8,
+         *           "gpu_share": 1,
+         *           "gpus": [
+         *             "a100-80g-001-gpu0"
+         *           ],
+         *           "memory_bytes": 1,
+         *           "node": "a100-80g-001"
+         *         }
+         *       ],
+         *       "model": "A100-80G"
+         *     }
+         */
         AllocationView: {
             /** Grants */
             grants: components["schemas"]["GrantView"][];
             /** Model */
             model: string;
         };
-        /** AnalysisView */
+        /**
+         * AnalysisView
+         * @example {
+         *       "findings": [
+         *         {
+         *           "evidence": {},
+         *           "kind": "idle-allocation",
+         *           "proposal": "proposal",
+         *           "severity": "info",
+         *           "subject": "j-12",
+         *           "text": "text",
+         *           "title": "ResNet on our images"
+         *         }
+         *       ],
+         *       "notes": [
+         *         "note"
+         *       ],
+         *       "since": "2026-11-18T09:30:00Z",
+         *       "until": "2026-11-18T09:30:00Z",
+         *       "usage": {
+         *         "by_group": [
+         *           {
+         *             "busy_gpu_hours": 1,
+         *             "energy_kwh": 1,
+         *             "gpu_hours": 1,
+         *             "idle_gpu_hours": 1,
+         *             "jobs": 1,
+         *             "key": "key",
+         *             "measured_gpu_hours": 1,
+         *             "utilization": 1
+         *           }
+         *         ],
+         *         "by_model": [
+         *           {
+         *             "busy_gpu_hours": 1,
+         *             "energy_kwh": 1,
+         *             "gpu_hours": 1,
+         *             "idle_gpu_hours": 1,
+         *             "jobs": 1,
+         *             "key": "key",
+         *             "measured_gpu_hours": 1,
+         *             "utilization": 1
+         *           }
+         *         ],
+         *         "by_queue": [
+         *           {
+         *             "busy_gpu_hours": 1,
+         *             "energy_kwh": 1,
+         *             "gpu_hours": 1,
+         *             "idle_gpu_hours": 1,
+         *             "jobs": 1,
+         *             "key": "key",
+         *             "measured_gpu_hours": 1,
+         *             "utilization": 1
+         *           }
+         *         ],
+         *         "by_user": [
+         *           {
+         *             "busy_gpu_hours": 1,
+         *             "energy_kwh": 1,
+         *             "gpu_hours": 1,
+         *             "idle_gpu_hours": 1,
+         *             "jobs": 1,
+         *             "key": "key",
+         *             "measured_gpu_hours": 1,
+         *             "utilization": 1
+         *           }
+         *         ],
+         *         "total": {
+         *           "busy_gpu_hours": 1,
+         *           "energy_kwh": 1,
+         *           "gpu_hours": 1,
+         *           "idle_gpu_hours": 1,
+         *           "jobs": 1,
+         *           "key": "key",
+         *           "measured_gpu_hours": 1,
+         *           "utilization": 1
+         *         }
+         *       }
+         *     }
+         */
         AnalysisView: {
             /** Findings */
             findings: components["schemas"]["FindingView"][];
@@ -4026,7 +4742,12 @@ export interface components {
             until: string;
             usage: components["schemas"]["UsageBreakdownView"];
         };
-        /** ArrayStop */
+        /**
+         * ArrayStop
+         * @example {
+         *       "array": "0-9"
+         *     }
+         */
         ArrayStop: {
             /** Array */
             array: string;
@@ -4039,6 +4760,14 @@ export interface components {
         /**
          * ArrayView
          * @description The array that a job belongs to.
+         * @example {
+         *       "index": 1,
+         *       "items": [
+         *         1
+         *       ],
+         *       "name": "resnet",
+         *       "size": 1
+         *     }
          */
         ArrayView: {
             /** Index */
@@ -4053,12 +4782,38 @@ export interface components {
             /** Size */
             size: number;
         };
-        /** Assignment */
+        /**
+         * AssetKind
+         * @description What operators register for the trainings of presets.
+         * @enum {string}
+         */
+        AssetKind: "model" | "dataset";
+        /**
+         * Assignment
+         * @example {
+         *       "users": [
+         *         "ann"
+         *       ]
+         *     }
+         */
         Assignment: {
             /** Users */
             users: string[];
         };
-        /** AttemptUsageView */
+        /**
+         * AttemptUsageView
+         * @example {
+         *       "attempt_id": "attempt-id",
+         *       "ended_at": "2026-11-18T09:30:00Z",
+         *       "energy_kwh": 1,
+         *       "gpu_hours": 1,
+         *       "idle_gpu_hours": 1,
+         *       "measured_gpu_hours": 1,
+         *       "memory_peak_bytes": 1,
+         *       "planned_at": "2026-11-18T09:30:00Z",
+         *       "utilization": 1
+         *     }
+         */
         AttemptUsageView: {
             /** Attempt Id */
             attempt_id: string;
@@ -4088,7 +4843,31 @@ export interface components {
              */
             utilization: number | null;
         };
-        /** AttemptView */
+        /**
+         * AttemptView
+         * @example {
+         *       "allocation": {
+         *         "grants": [
+         *           {
+         *             "cpus": 8,
+         *             "gpu_share": 1,
+         *             "gpus": [],
+         *             "memory_bytes": 1,
+         *             "node": "a100-80g-001"
+         *           }
+         *         ],
+         *         "model": "A100-80G"
+         *       },
+         *       "end_reason": "end-reason",
+         *       "ended_at": "2026-11-18T09:30:00Z",
+         *       "exit_code": 0,
+         *       "id": "j-12",
+         *       "message": "fans are ordered",
+         *       "number": 1,
+         *       "planned_at": "2026-11-18T09:30:00Z",
+         *       "started_at": "2026-11-18T09:30:00Z"
+         *     }
+         */
         AttemptView: {
             allocation: components["schemas"]["AllocationView"];
             /** End Reason */
@@ -4115,7 +4894,102 @@ export interface components {
          * @enum {string}
          */
         Blocking: "strict" | "backfill";
-        /** CapacityView */
+        /**
+         * BudgetPut
+         * @description The limits of an account in one unit; null means no limit.
+         * @example {}
+         */
+        BudgetPut: {
+            /**
+             * Hard Micro
+             * @description At this amount no further job of the account starts.
+             */
+            hard_micro?: number | null;
+            /** @default month */
+            period?: components["schemas"]["Period"];
+            /**
+             * Soft Micro
+             * @description At this amount the audit log gets a line.
+             */
+            soft_micro?: number | null;
+            /** @default gpu-hours */
+            unit?: components["schemas"]["Unit"];
+        };
+        /**
+         * BudgetView
+         * @description One account in one unit, with the amounts of the present period.
+         * @example {
+         *       "balance_micro": 1,
+         *       "charged_micro": 1,
+         *       "ends_at": "2026-11-18T09:30:00Z",
+         *       "granted_micro": 1,
+         *       "hard_micro": 1,
+         *       "is_limited": true,
+         *       "kind": "user",
+         *       "left_micro": 1,
+         *       "name": "resnet",
+         *       "period": "month",
+         *       "period_begin": "period-begin",
+         *       "period_end": "period-end",
+         *       "refunded_micro": 1,
+         *       "soft_micro": 1,
+         *       "spent_micro": 1,
+         *       "unit": "gpu-hours"
+         *     }
+         */
+        BudgetView: {
+            /**
+             * Balance Micro
+             * @description grants - charges + refunds since the first entry
+             */
+            balance_micro: number;
+            /** Charged Micro */
+            charged_micro: number;
+            /**
+             * Ends At
+             * @description When the hard limit is reached if spending goes on as in the last seven days; null if it lasts.
+             */
+            ends_at: string | null;
+            /** Granted Micro */
+            granted_micro: number;
+            /** Hard Micro */
+            hard_micro: number | null;
+            /**
+             * Is Limited
+             * @description false if the account has entries and no limits
+             */
+            is_limited: boolean;
+            kind: components["schemas"]["AccountKind"];
+            /**
+             * Left Micro
+             * @description what is left of the hard limit; null without one
+             */
+            left_micro: number | null;
+            /** Name */
+            name: string;
+            period: components["schemas"]["Period"];
+            /** Period Begin */
+            period_begin: string | null;
+            /** Period End */
+            period_end: string | null;
+            /** Refunded Micro */
+            refunded_micro: number;
+            /** Soft Micro */
+            soft_micro: number | null;
+            /**
+             * Spent Micro
+             * @description charges - refunds - grants of this period
+             */
+            spent_micro: number;
+            unit: components["schemas"]["Unit"];
+        };
+        /**
+         * CapacityView
+         * @example {
+         *       "free": 1,
+         *       "gpus": 2
+         *     }
+         */
         CapacityView: {
             /** Free */
             free: number;
@@ -4123,10 +4997,92 @@ export interface components {
             gpus: number;
         };
         /**
+         * ChangePreviewView
+         * @description What a resize or a move would change. Nothing was changed.
+         * @example {
+         *       "after": {
+         *         "grants": [
+         *           {
+         *             "cpus": 8,
+         *             "gpu_share": 1,
+         *             "gpus": [],
+         *             "memory_bytes": 1,
+         *             "node": "a100-80g-001"
+         *           }
+         *         ],
+         *         "model": "A100-80G"
+         *       },
+         *       "before": {
+         *         "grants": [
+         *           {
+         *             "cpus": 8,
+         *             "gpu_share": 1,
+         *             "gpus": [],
+         *             "memory_bytes": 1,
+         *             "node": "a100-80g-001"
+         *           }
+         *         ],
+         *         "model": "A100-80G"
+         *       },
+         *       "checkpointed_at": "2026-11-18T09:30:00Z",
+         *       "grace_seconds": 1,
+         *       "hidden_waiting": 1,
+         *       "job": "j-12",
+         *       "lost_gpu_seconds": 1,
+         *       "waiting": [
+         *         {
+         *           "job": "j-12",
+         *           "name": "resnet",
+         *           "start_after": "start-after",
+         *           "start_before": "start-before",
+         *           "starts_now": true,
+         *           "user": "ann"
+         *         }
+         *       ]
+         *     }
+         */
+        ChangePreviewView: {
+            after: components["schemas"]["AllocationView"];
+            before: components["schemas"]["AllocationView"];
+            /**
+             * Checkpointed At
+             * @description The last checkpoint; null: the job never saved.
+             */
+            checkpointed_at: string | null;
+            /**
+             * Grace Seconds
+             * @description The time that the program has to save.
+             */
+            grace_seconds: number;
+            /**
+             * Hidden Waiting
+             * @description The number of such jobs that the caller may not see.
+             */
+            hidden_waiting: number;
+            /** Job */
+            job: string;
+            /**
+             * Lost Gpu Seconds
+             * @description Upper bound of the work that is repeated: the time since the last checkpoint. Nothing is repeated if the program saves when it is warned.
+             */
+            lost_gpu_seconds: number;
+            /**
+             * Waiting
+             * @description Waiting jobs that would start earlier or later.
+             */
+            waiting: components["schemas"]["WaitingEffectView"][];
+        };
+        /**
          * Changes
          * @description Changes to the cluster; an empty body is the present cluster.
+         * @example {}
          */
         Changes: {
+            /**
+             * All Policies
+             * @description Only in `candidate`: each ordering policy in turn, with and without preemption.
+             */
+            all_policies?: boolean | null;
             /** Any Model */
             any_model?: boolean | null;
             fleet?: components["schemas"]["FleetChanges"] | null;
@@ -4151,7 +5107,13 @@ export interface components {
             /** Score Memory Seconds */
             score_memory_seconds?: number | null;
         };
-        /** ChannelCreate */
+        /**
+         * ChannelCreate
+         * @example {
+         *       "name": "resnet",
+         *       "url": "https://example.org/hook"
+         *     }
+         */
         ChannelCreate: {
             /**
              * Description
@@ -4180,6 +5142,7 @@ export interface components {
         /**
          * ChannelEdit
          * @description Fields that are left out keep their values, the address too.
+         * @example {}
          */
         ChannelEdit: {
             /**
@@ -4205,7 +5168,18 @@ export interface components {
              */
             url?: string;
         };
-        /** ChannelView */
+        /**
+         * ChannelView
+         * @example {
+         *       "address": "registry.example.org/team/train:1.4",
+         *       "created_at": "2026-11-18T09:30:00Z",
+         *       "description": "Fine-tunes ResNet-50",
+         *       "enabled": true,
+         *       "from_config": true,
+         *       "min_severity": "info",
+         *       "name": "resnet"
+         *     }
+         */
         ChannelView: {
             /**
              * Address
@@ -4231,7 +5205,15 @@ export interface components {
             /** Name */
             name: string;
         };
-        /** CheckView */
+        /**
+         * CheckView
+         * @example {
+         *       "detail": "no GPU is free",
+         *       "hint": "hint",
+         *       "name": "resnet",
+         *       "state": "ok"
+         *     }
+         */
         CheckView: {
             /** Detail */
             detail: string;
@@ -4248,7 +5230,20 @@ export interface components {
              */
             state: "ok" | "warn" | "fail";
         };
-        /** CheckpointView */
+        /**
+         * CheckpointView
+         * @example {
+         *       "attempt": 1,
+         *       "good": true,
+         *       "name": "resnet",
+         *       "parts": 1,
+         *       "path": "runs/7",
+         *       "problem": "problem",
+         *       "saved_at": "2026-11-18T09:30:00Z",
+         *       "size_bytes": 1,
+         *       "step": 1
+         *     }
+         */
         CheckpointView: {
             /**
              * Attempt
@@ -4290,7 +5285,16 @@ export interface components {
              */
             step: number;
         };
-        /** ChecksumView */
+        /**
+         * ChecksumView
+         * @example {
+         *       "algorithm": "algorithm",
+         *       "checksum": "checksum",
+         *       "etag": "etag",
+         *       "path": "runs/7",
+         *       "size": 1
+         *     }
+         */
         ChecksumView: {
             /** Algorithm */
             algorithm: string;
@@ -4306,7 +5310,24 @@ export interface components {
             /** Size */
             size: number;
         };
-        /** ClusterView */
+        /**
+         * ClusterView
+         * @example {
+         *       "detail": "no GPU is free",
+         *       "engine": "engine",
+         *       "gpu_types": {},
+         *       "gpus": 2,
+         *       "gpus_allocated": 1,
+         *       "gpus_free": 1,
+         *       "gpus_taken": 1,
+         *       "healthy": true,
+         *       "name": "resnet",
+         *       "nodes": 1,
+         *       "nodes_ready": 1,
+         *       "observed_at": "2026-11-18T09:30:00Z",
+         *       "since": "2026-11-18T09:30:00Z"
+         *     }
+         */
         ClusterView: {
             /**
              * Detail
@@ -4358,7 +5379,10 @@ export interface components {
              */
             since: string | null;
         };
-        /** CollectionCreate */
+        /**
+         * CollectionCreate
+         * @example {}
+         */
         CollectionCreate: {
             /**
              * Dry Run
@@ -4373,7 +5397,10 @@ export interface components {
              */
             grace_seconds?: number;
         };
-        /** CommitCreate */
+        /**
+         * CommitCreate
+         * @example {}
+         */
         CommitCreate: {
             /** @description The directory that the server reads. */
             from?: components["schemas"]["CommitSource"] | null;
@@ -4401,6 +5428,7 @@ export interface components {
         /**
          * CommitSource
          * @description A directory of a volume, or of what a job wrote into its output directory.
+         * @example {}
          */
         CommitSource: {
             /**
@@ -4420,7 +5448,16 @@ export interface components {
              */
             volume?: string | null;
         };
-        /** CountsView */
+        /**
+         * CountsView
+         * @example {
+         *       "different": 1,
+         *       "dropped": 1,
+         *       "failed": 1,
+         *       "same": 1,
+         *       "seen": 1
+         *     }
+         */
         CountsView: {
             /** Different */
             different: number;
@@ -4437,8 +5474,28 @@ export interface components {
             seen: number;
         };
         /**
+         * CurrencyPut
+         * @example {
+         *       "currency": "currency"
+         *     }
+         */
+        CurrencyPut: {
+            /**
+             * Currency
+             * @description Such as EUR; empty for none. Amounts are not converted.
+             */
+            currency: string;
+        };
+        /**
          * CycleView
          * @description The journal entries that an answer about the past is based on.
+         * @example {
+         *       "at": "2026-11-18T09:30:00Z",
+         *       "exact": true,
+         *       "id": 1,
+         *       "known_until": "known-until",
+         *       "words": "words"
+         *     }
          */
         CycleView: {
             /** At */
@@ -4455,7 +5512,12 @@ export interface components {
             /** Words */
             words: string;
         };
-        /** DatasetCreate */
+        /**
+         * DatasetCreate
+         * @example {
+         *       "name": "resnet"
+         *     }
+         */
         DatasetCreate: {
             /**
              * Description
@@ -4471,12 +5533,23 @@ export interface components {
              */
             target?: string;
         };
-        /** DatasetEdit */
+        /**
+         * DatasetEdit
+         * @example {
+         *       "description": "Fine-tunes ResNet-50"
+         *     }
+         */
         DatasetEdit: {
             /** Description */
             description: string;
         };
-        /** DatasetShareBody */
+        /**
+         * DatasetShareBody
+         * @example {
+         *       "kind": "user",
+         *       "name": "resnet"
+         *     }
+         */
         DatasetShareBody: {
             /**
              * Kind
@@ -4493,7 +5566,14 @@ export interface components {
             /** Name */
             name: string;
         };
-        /** DatasetShareView */
+        /**
+         * DatasetShareView
+         * @example {
+         *       "kind": "user",
+         *       "mode": "ro",
+         *       "name": "resnet"
+         *     }
+         */
         DatasetShareView: {
             /**
              * Kind
@@ -4508,12 +5588,31 @@ export interface components {
             /** Name */
             name: string;
         };
-        /** DatasetSharesPut */
+        /**
+         * DatasetSharesPut
+         * @example {
+         *       "shares": [
+         *         {
+         *           "kind": "user",
+         *           "name": "resnet"
+         *         }
+         *       ]
+         *     }
+         */
         DatasetSharesPut: {
             /** Shares */
             shares: components["schemas"]["DatasetShareBody"][];
         };
-        /** DatasetTargetCreate */
+        /**
+         * DatasetTargetCreate
+         * @example {
+         *       "name": "resnet",
+         *       "storage": {
+         *         "kind": "directory",
+         *         "path": "runs/7"
+         *       }
+         *     }
+         */
         DatasetTargetCreate: {
             /** Metadata */
             metadata?: components["schemas"]["StoreMetadataBody"] | components["schemas"]["GitMetadataBody"];
@@ -4526,6 +5625,7 @@ export interface components {
          * DatasetTargetEdit
          * @description Changes to a target. Fields that are left out keep their values. If the target has datasets, only the address and
          *     the token of its repository can be changed.
+         * @example {}
          */
         DatasetTargetEdit: {
             /** Storage */
@@ -4541,7 +5641,28 @@ export interface components {
              */
             url?: string | null;
         };
-        /** DatasetTargetView */
+        /**
+         * DatasetTargetView
+         * @example {
+         *       "built_in": true,
+         *       "created_at": "2026-11-18T09:30:00Z",
+         *       "created_by": "created-by",
+         *       "datasets": 1,
+         *       "metadata": {
+         *         "branch": "branch",
+         *         "has_token": true,
+         *         "kind": "store",
+         *         "url": "https://example.org/hook"
+         *       },
+         *       "name": "resnet",
+         *       "storage": {
+         *         "kind": "directory",
+         *         "object_store": "object-store",
+         *         "path": "runs/7",
+         *         "prefix": "prefix"
+         *       }
+         *     }
+         */
         DatasetTargetView: {
             /** Built In */
             built_in: boolean;
@@ -4559,7 +5680,46 @@ export interface components {
             name: string;
             storage: components["schemas"]["StorageView"];
         };
-        /** DatasetView */
+        /**
+         * DatasetView
+         * @example {
+         *       "created_at": "2026-11-18T09:30:00Z",
+         *       "description": "Fine-tunes ResNet-50",
+         *       "id": "j-12",
+         *       "latest": {
+         *         "at": "2026-11-18T09:30:00Z",
+         *         "author": "author",
+         *         "bytes": 1,
+         *         "files": 1,
+         *         "id": "j-12",
+         *         "message": "fans are ordered",
+         *         "new_bytes": 1,
+         *         "number": 1,
+         *         "parent": "parent",
+         *         "produced_by": "produced-by",
+         *         "short": "short",
+         *         "tags": [
+         *           "tag"
+         *         ],
+         *         "tree": "tree"
+         *       },
+         *       "may_write": true,
+         *       "mine": true,
+         *       "name": "resnet",
+         *       "owner": "ann",
+         *       "shares": [
+         *         {
+         *           "kind": "user",
+         *           "mode": "ro",
+         *           "name": "resnet"
+         *         }
+         *       ],
+         *       "size_bytes": 1,
+         *       "tags": {},
+         *       "target": "target",
+         *       "versions": 1
+         *     }
+         */
         DatasetView: {
             /** Created At */
             created_at: string;
@@ -4598,7 +5758,26 @@ export interface components {
             /** Versions */
             versions: number;
         };
-        /** DefragmentationRunView */
+        /**
+         * DefragmentationRunView
+         * @example {
+         *       "ended_at": "2026-11-18T09:30:00Z",
+         *       "moves": [
+         *         {
+         *           "detail": "no GPU is free",
+         *           "from_node": "from-node",
+         *           "job": "j-12",
+         *           "name": "resnet",
+         *           "receipt": 1,
+         *           "state": "waiting",
+         *           "to_node": "to-node",
+         *           "user": "ann"
+         *         }
+         *       ],
+         *       "started_at": "2026-11-18T09:30:00Z",
+         *       "started_by": "started-by"
+         *     }
+         */
         DefragmentationRunView: {
             /** Ended At */
             ended_at: string | null;
@@ -4612,6 +5791,7 @@ export interface components {
         /**
          * DefragmentationStart
          * @description Which moves of the present plan are approved.
+         * @example {}
          */
         DefragmentationStart: {
             /**
@@ -4629,6 +5809,41 @@ export interface components {
         /**
          * DefragmentationView
          * @description A proposed plan. It is carried out on request.
+         * @example {
+         *       "frees": [
+         *         {
+         *           "free_before": 1,
+         *           "gpus": [
+         *             "a100-80g-001-gpu0"
+         *           ],
+         *           "model": "A100-80G",
+         *           "node": "a100-80g-001",
+         *           "pool": "default"
+         *         }
+         *       ],
+         *       "helps": [
+         *         "help"
+         *       ],
+         *       "lost_gpu_hours": 1,
+         *       "moves": [
+         *         {
+         *           "after": {
+         *             "grants": [],
+         *             "model": "A100-80G"
+         *           },
+         *           "before": {
+         *             "grants": [],
+         *             "model": "A100-80G"
+         *           },
+         *           "from_node": "from-node",
+         *           "job": "j-12",
+         *           "lost_gpu_hours": 1,
+         *           "name": "resnet",
+         *           "to_node": "to-node",
+         *           "user": "ann"
+         *         }
+         *       ]
+         *     }
          */
         DefragmentationView: {
             /** Frees */
@@ -4646,7 +5861,14 @@ export interface components {
              */
             moves: components["schemas"]["MoveView"][];
         };
-        /** DeletedView */
+        /**
+         * DeletedView
+         * @example {
+         *       "deleted": [
+         *         "deleted"
+         *       ]
+         *     }
+         */
         DeletedView: {
             /** Deleted */
             deleted: string[];
@@ -4654,6 +5876,25 @@ export interface components {
         /**
          * DeliveryView
          * @description One notice to one channel.
+         * @example {
+         *       "alerts": [
+         *         1
+         *       ],
+         *       "attachments": [
+         *         "attachment"
+         *       ],
+         *       "attempts": 1,
+         *       "body": "body",
+         *       "channel": "channel",
+         *       "created_at": "2026-11-18T09:30:00Z",
+         *       "error": "error",
+         *       "id": 1,
+         *       "kind": "training",
+         *       "next_try_at": "2026-11-18T09:30:00Z",
+         *       "sent_at": "2026-11-18T09:30:00Z",
+         *       "state": "waiting",
+         *       "title": "ResNet on our images"
+         *     }
          */
         DeliveryView: {
             /** Alerts */
@@ -4689,7 +5930,40 @@ export interface components {
             /** Title */
             title: string;
         };
-        /** DiffView */
+        /**
+         * DiffView
+         * @example {
+         *       "added": [
+         *         {
+         *           "old_size": 1,
+         *           "path": "runs/7",
+         *           "size": 1
+         *         }
+         *       ],
+         *       "added_count": 1,
+         *       "bytes_added": 1,
+         *       "bytes_removed": 1,
+         *       "changed": [
+         *         {
+         *           "old_size": 1,
+         *           "path": "runs/7",
+         *           "size": 1
+         *         }
+         *       ],
+         *       "changed_count": 1,
+         *       "from_version": "from-version",
+         *       "removed": [
+         *         {
+         *           "old_size": 1,
+         *           "path": "runs/7",
+         *           "size": 1
+         *         }
+         *       ],
+         *       "removed_count": 1,
+         *       "to_version": "to-version",
+         *       "truncated": true
+         *     }
+         */
         DiffView: {
             /** Added */
             added: components["schemas"]["FileChangeView"][];
@@ -4717,7 +5991,19 @@ export interface components {
              */
             truncated: boolean;
         };
-        /** DifferenceView */
+        /**
+         * DifferenceView
+         * @example {
+         *       "base": 1,
+         *       "better": true,
+         *       "candidate": 1,
+         *       "change": 1,
+         *       "field": "field",
+         *       "label": "label",
+         *       "percent": 1,
+         *       "unit": "unit"
+         *     }
+         */
         DifferenceView: {
             /** Base */
             base: number | null;
@@ -4739,6 +6025,10 @@ export interface components {
         /**
          * DirectoryBody
          * @description A directory that the server can reach, and the nodes too if they are other machines.
+         * @example {
+         *       "kind": "directory",
+         *       "path": "runs/7"
+         *     }
          */
         DirectoryBody: {
             /**
@@ -4749,7 +6039,30 @@ export interface components {
             /** Path */
             path: string;
         };
-        /** DisplacedJobView */
+        /**
+         * DisplacedJobView
+         * @example {
+         *       "back_at": "2026-11-18T09:30:00Z",
+         *       "displaced": "surely",
+         *       "ends_at": {
+         *         "p50": "p50",
+         *         "p90": "p90"
+         *       },
+         *       "goes_to": [
+         *         "goes-to"
+         *       ],
+         *       "gpu_count": 1,
+         *       "gpus": [
+         *         "a100-80g-001-gpu0"
+         *       ],
+         *       "id": "j-12",
+         *       "limit_at": "2026-11-18T09:30:00Z",
+         *       "lost_gpu_seconds": 1,
+         *       "name": "resnet",
+         *       "preemptible": true,
+         *       "user": "ann"
+         *     }
+         */
         DisplacedJobView: {
             /** Back At */
             back_at: string | null;
@@ -4792,7 +6105,49 @@ export interface components {
             /** User */
             user: string;
         };
-        /** DrainPreviewView */
+        /**
+         * DrainPreviewView
+         * @example {
+         *       "at": "2026-11-18T09:30:00Z",
+         *       "capacity_after": {},
+         *       "empty_at": {
+         *         "p50": "p50",
+         *         "p90": "p90"
+         *       },
+         *       "jobs": [
+         *         {
+         *           "back_at": "2026-11-18T09:30:00Z",
+         *           "displaced": "surely",
+         *           "ends_at": {
+         *             "p50": "p50",
+         *             "p90": "p90"
+         *           },
+         *           "goes_to": [
+         *             "goes-to"
+         *           ],
+         *           "gpu_count": 1,
+         *           "gpus": [
+         *             "a100-80g-001-gpu0"
+         *           ],
+         *           "id": "j-12",
+         *           "limit_at": "2026-11-18T09:30:00Z",
+         *           "lost_gpu_seconds": 1,
+         *           "name": "resnet",
+         *           "preemptible": true,
+         *           "user": "ann"
+         *         }
+         *       ],
+         *       "node": "a100-80g-001",
+         *       "stranded": [
+         *         {
+         *           "detail": "no GPU is free",
+         *           "id": "j-12",
+         *           "name": "resnet",
+         *           "user": "ann"
+         *         }
+         *       ]
+         *     }
+         */
         DrainPreviewView: {
             /** At */
             at: string;
@@ -4815,14 +6170,56 @@ export interface components {
              */
             stranded: components["schemas"]["StrandedView"][];
         };
-        /** EffectView */
+        /**
+         * DrainView
+         * @example {
+         *       "drained_at": "2026-11-18T09:30:00Z",
+         *       "empty_by": "empty-by",
+         *       "started_at": "2026-11-18T09:30:00Z",
+         *       "started_by": "started-by"
+         *     }
+         */
+        DrainView: {
+            /**
+             * Drained At
+             * @description When the last job had left; null while jobs are left.
+             */
+            drained_at: string | null;
+            /**
+             * Empty By
+             * @description When jobs that are left are displaced; null: jobs run to their end.
+             */
+            empty_by: string | null;
+            /** Started At */
+            started_at: string;
+            /** Started By */
+            started_by: string;
+        };
+        /**
+         * EffectView
+         * @example {
+         *       "outcome": "start",
+         *       "start_at": "2026-11-18T09:30:00Z"
+         *     }
+         */
         EffectView: {
             /** @description start: the job would start now. earlier: its planned start would be earlier than without this. */
             outcome: components["schemas"]["Outcome"];
             /** Start At */
             start_at: string;
         };
-        /** ElasticView */
+        /**
+         * ElasticView
+         * @example {
+         *       "max_gpus": 1,
+         *       "min_gpus": 1,
+         *       "next_gpus": [
+         *         "next-gpu"
+         *       ],
+         *       "resized_at": "2026-11-18T09:30:00Z",
+         *       "utilization": 1
+         *     }
+         */
         ElasticView: {
             /** Max Gpus */
             max_gpus: number;
@@ -4841,7 +6238,80 @@ export interface components {
              */
             utilization: number | null;
         };
-        /** EstimateAccuracyView */
+        /**
+         * EntryKind
+         * @enum {string}
+         */
+        EntryKind: "charge" | "refund" | "grant";
+        /**
+         * EntryView
+         * @description One line of a statement. Charges are negative; grants and refunds are positive.
+         * @example {
+         *       "actor": "ann",
+         *       "amount_micro": 1,
+         *       "at": "2026-11-18T09:30:00Z",
+         *       "attempt": "attempt",
+         *       "gpu_model": "gpu-model",
+         *       "gpus": 2,
+         *       "job_name": "job-name",
+         *       "kind": "charge",
+         *       "note": "note",
+         *       "until": "2026-11-18T09:30:00Z",
+         *       "user": "ann"
+         *     }
+         */
+        EntryView: {
+            /** Actor */
+            actor: string;
+            /** Amount Micro */
+            amount_micro: number;
+            /** At */
+            at: string;
+            /** Attempt */
+            attempt: string | null;
+            /** Gpu Model */
+            gpu_model: string;
+            /** Gpus */
+            gpus: number;
+            /** Job Name */
+            job_name: string;
+            kind: components["schemas"]["EntryKind"];
+            /** Note */
+            note: string;
+            /** Until */
+            until: string | null;
+            /** User */
+            user: string;
+        };
+        /**
+         * EstimateAccuracyView
+         * @example {
+         *       "before_p50": 1,
+         *       "before_p90": 1,
+         *       "by_horizon": [
+         *         {
+         *           "before_p50": 1,
+         *           "before_p90": 1,
+         *           "horizon": "horizon",
+         *           "median_error_seconds": 1,
+         *           "started": 1
+         *         }
+         *       ],
+         *       "estimates": 1,
+         *       "median_error_seconds": 1,
+         *       "recent": [
+         *         {
+         *           "job": "j-12",
+         *           "made_at": "2026-11-18T09:30:00Z",
+         *           "p50": "p50",
+         *           "p90": "p90",
+         *           "started_at": "2026-11-18T09:30:00Z"
+         *         }
+         *       ],
+         *       "since": "2026-11-18T09:30:00Z",
+         *       "started": 1
+         *     }
+         */
         EstimateAccuracyView: {
             /**
              * Before P50
@@ -4875,6 +6345,10 @@ export interface components {
         /**
          * EstimateView
          * @description The estimated start: half of such jobs start by p50, nine tenths by p90.
+         * @example {
+         *       "p50": "p50",
+         *       "p90": "p90"
+         *     }
          */
         EstimateView: {
             /** P50 */
@@ -4882,7 +6356,14 @@ export interface components {
             /** P90 */
             p90: string;
         };
-        /** EstimatedStartView */
+        /**
+         * EstimatedStartView
+         * @example {
+         *       "made_at": "2026-11-18T09:30:00Z",
+         *       "p50": "p50",
+         *       "p90": "p90"
+         *     }
+         */
         EstimatedStartView: {
             /** Made At */
             made_at: string;
@@ -4891,7 +6372,19 @@ export interface components {
             /** P90 */
             p90: string;
         };
-        /** EventView */
+        /**
+         * EventView
+         * @example {
+         *       "action": "job.submitted",
+         *       "actor": "ann",
+         *       "at": "2026-11-18T09:30:00Z",
+         *       "detail": {},
+         *       "id": 1,
+         *       "owner": "ann",
+         *       "source": "source",
+         *       "subject": "j-12"
+         *     }
+         */
         EventView: {
             /** Action */
             action: string;
@@ -4905,12 +6398,25 @@ export interface components {
             };
             /** Id */
             id: number;
+            /**
+             * Owner
+             * @description The user whose job, volume or account the event is about; empty if there is none.
+             */
+            owner: string;
             /** Source */
             source: string;
             /** Subject */
             subject: string;
         };
-        /** EvidenceView */
+        /**
+         * EvidenceView
+         * @example {
+         *       "advice": "advice",
+         *       "at": "2026-11-18T09:30:00Z",
+         *       "sign": "hot",
+         *       "text": "text"
+         *     }
+         */
         EvidenceView: {
             /** Advice */
             advice: string;
@@ -4923,6 +6429,10 @@ export interface components {
         /**
          * ExpectedBackView
          * @description When the job is expected to run again: by p50 in half of the cases, by p90 in nine of ten.
+         * @example {
+         *       "p50": "p50",
+         *       "p90": "p90"
+         *     }
          */
         ExpectedBackView: {
             /** P50 */
@@ -4930,7 +6440,15 @@ export interface components {
             /** P90 */
             p90: string;
         };
-        /** ExplainedEstimateView */
+        /**
+         * ExplainedEstimateView
+         * @example {
+         *       "basis": "basis",
+         *       "made_at": "2026-11-18T09:30:00Z",
+         *       "p50": "p50",
+         *       "p90": "p90"
+         *     }
+         */
         ExplainedEstimateView: {
             /**
              * Basis
@@ -4944,7 +6462,27 @@ export interface components {
             /** P90 */
             p90: string;
         };
-        /** FidelityView */
+        /**
+         * FidelityView
+         * @example {
+         *       "jobs": 1,
+         *       "real_wait_seconds": {
+         *         "max": 1,
+         *         "mean": 1,
+         *         "p50": 1,
+         *         "p90": 1,
+         *         "p99": 1
+         *       },
+         *       "replayed_wait_seconds": {
+         *         "max": 1,
+         *         "mean": 1,
+         *         "p50": 1,
+         *         "p90": 1,
+         *         "p99": 1
+         *       },
+         *       "words": "words"
+         *     }
+         */
         FidelityView: {
             /** Jobs */
             jobs: number;
@@ -4953,7 +6491,14 @@ export interface components {
             /** Words */
             words: string;
         };
-        /** FileChangeView */
+        /**
+         * FileChangeView
+         * @example {
+         *       "old_size": 1,
+         *       "path": "runs/7",
+         *       "size": 1
+         *     }
+         */
         FileChangeView: {
             /** Old Size */
             old_size: number | null;
@@ -4967,7 +6512,17 @@ export interface components {
          * @enum {string}
          */
         FileKind: "file" | "dir" | "other";
-        /** FileView */
+        /**
+         * FileView
+         * @example {
+         *       "is_dir": true,
+         *       "kind": "file",
+         *       "modified_at": "2026-11-18T09:30:00Z",
+         *       "name": "resnet",
+         *       "path": "runs/7",
+         *       "size_bytes": 1
+         *     }
+         */
         FileView: {
             /** Is Dir */
             is_dir: boolean;
@@ -4990,7 +6545,18 @@ export interface components {
          * @enum {string}
          */
         FindingKind: "idle-allocation" | "low-utilization" | "oversized-request" | "fragmentation" | "hot-gpu" | "pool-balance" | "starving-queue";
-        /** FindingView */
+        /**
+         * FindingView
+         * @example {
+         *       "evidence": {},
+         *       "kind": "idle-allocation",
+         *       "proposal": "proposal",
+         *       "severity": "info",
+         *       "subject": "j-12",
+         *       "text": "text",
+         *       "title": "ResNet on our images"
+         *     }
+         */
         FindingView: {
             /**
              * Evidence
@@ -5013,7 +6579,12 @@ export interface components {
             /** Title */
             title: string;
         };
-        /** FlavorCreate */
+        /**
+         * FlavorCreate
+         * @example {
+         *       "name": "resnet"
+         *     }
+         */
         FlavorCreate: {
             /**
              * Cpus Per Gpu
@@ -5058,6 +6629,7 @@ export interface components {
         /**
          * FlavorEdit
          * @description Changes to a flavor. Fields that are left out keep their values.
+         * @example {}
          */
         FlavorEdit: {
             /**
@@ -5098,7 +6670,25 @@ export interface components {
              */
             models?: string[];
         };
-        /** FlavorView */
+        /**
+         * FlavorView
+         * @example {
+         *       "cpus_per_gpu": 1,
+         *       "created_at": "2026-11-18T09:30:00Z",
+         *       "default_gpus": 1,
+         *       "description": "Fine-tunes ResNet-50",
+         *       "gpus_total": 1,
+         *       "labels": {},
+         *       "memory_bytes_per_gpu": 1,
+         *       "models": [
+         *         "A100-80G"
+         *       ],
+         *       "name": "resnet",
+         *       "packages": [
+         *         "package"
+         *       ]
+         *     }
+         */
         FlavorView: {
             /** Cpus Per Gpu */
             cpus_per_gpu: number;
@@ -5126,7 +6716,10 @@ export interface components {
             /** Packages */
             packages: string[];
         };
-        /** FleetChanges */
+        /**
+         * FleetChanges
+         * @example {}
+         */
         FleetChanges: {
             /** Add */
             add?: components["schemas"]["NodesAdded"][] | null;
@@ -5142,7 +6735,15 @@ export interface components {
             /** Scale */
             scale?: number | null;
         };
-        /** FoundView */
+        /**
+         * FoundView
+         * @example {
+         *       "detail": "no GPU is free",
+         *       "id": "j-12",
+         *       "title": "ResNet on our images",
+         *       "type": "job"
+         *     }
+         */
         FoundView: {
             /**
              * Detail
@@ -5158,7 +6759,18 @@ export interface components {
             title: string;
             type: components["schemas"]["Type"];
         };
-        /** FreedNodeView */
+        /**
+         * FreedNodeView
+         * @example {
+         *       "free_before": 1,
+         *       "gpus": [
+         *         "a100-80g-001-gpu0"
+         *       ],
+         *       "model": "A100-80G",
+         *       "node": "a100-80g-001",
+         *       "pool": "default"
+         *     }
+         */
         FreedNodeView: {
             /** Free Before */
             free_before: number;
@@ -5177,7 +6789,13 @@ export interface components {
          * @enum {string}
          */
         Function: "train" | "distribute" | "workbench" | "tasks" | "volumes" | "datasets" | "images" | "see-others-jobs" | "tokens";
-        /** FunctionView */
+        /**
+         * FunctionView
+         * @example {
+         *       "description": "Fine-tunes ResNet-50",
+         *       "name": "train"
+         *     }
+         */
         FunctionView: {
             /**
              * Description
@@ -5189,6 +6807,10 @@ export interface components {
         /**
          * GitMetadataBody
          * @description In a Git repository, where plain git can read it.
+         * @example {
+         *       "kind": "git",
+         *       "url": "https://example.org/hook"
+         *     }
          */
         GitMetadataBody: {
             /**
@@ -5216,6 +6838,56 @@ export interface components {
         /**
          * GpuColumns
          * @description Every list has one item per GPU. `node`, `model`, `pool` and `owner` are indexes into the lists of names.
+         * @example {
+         *       "allocated": [
+         *         1
+         *       ],
+         *       "free": [
+         *         true
+         *       ],
+         *       "health": [
+         *         "healthy"
+         *       ],
+         *       "id": [
+         *         "j-12"
+         *       ],
+         *       "index": [
+         *         1
+         *       ],
+         *       "job": [
+         *         "j-12"
+         *       ],
+         *       "memory": [
+         *         1
+         *       ],
+         *       "model": [
+         *         1
+         *       ],
+         *       "node": [
+         *         1
+         *       ],
+         *       "owner": [
+         *         1
+         *       ],
+         *       "pool": [
+         *         1
+         *       ],
+         *       "power": [
+         *         1
+         *       ],
+         *       "stale": [
+         *         true
+         *       ],
+         *       "taken": [
+         *         true
+         *       ],
+         *       "temperature": [
+         *         1
+         *       ],
+         *       "utilization": [
+         *         1
+         *       ]
+         *     }
          */
         GpuColumns: {
             /**
@@ -5283,7 +6955,19 @@ export interface components {
          * @enum {string}
          */
         GpuHealth: "healthy" | "suspect" | "failed";
-        /** GpuHoursView */
+        /**
+         * GpuHoursView
+         * @example {
+         *       "busy_gpu_hours": 1,
+         *       "energy_kwh": 1,
+         *       "gpu_hours": 1,
+         *       "idle_gpu_hours": 1,
+         *       "jobs": 1,
+         *       "key": "key",
+         *       "measured_gpu_hours": 1,
+         *       "utilization": 1
+         *     }
+         */
         GpuHoursView: {
             /**
              * Busy Gpu Hours
@@ -5314,6 +6998,76 @@ export interface components {
         /**
          * GpuMapView
          * @description Measured values are null if the device does not report them.
+         * @example {
+         *       "at": "2026-11-18T09:30:00Z",
+         *       "gpus": {
+         *         "allocated": [
+         *           1
+         *         ],
+         *         "free": [
+         *           true
+         *         ],
+         *         "health": [
+         *           "healthy"
+         *         ],
+         *         "id": [
+         *           "j-12"
+         *         ],
+         *         "index": [
+         *           1
+         *         ],
+         *         "job": [
+         *           "j-12"
+         *         ],
+         *         "memory": [
+         *           1
+         *         ],
+         *         "model": [
+         *           1
+         *         ],
+         *         "node": [
+         *           1
+         *         ],
+         *         "owner": [
+         *           1
+         *         ],
+         *         "pool": [
+         *           1
+         *         ],
+         *         "power": [
+         *           1
+         *         ],
+         *         "stale": [
+         *           true
+         *         ],
+         *         "taken": [
+         *           true
+         *         ],
+         *         "temperature": [
+         *           1
+         *         ],
+         *         "utilization": [
+         *           1
+         *         ]
+         *       },
+         *       "models": [
+         *         "A100-80G"
+         *       ],
+         *       "next_cursor": "next-cursor",
+         *       "nodes": [
+         *         {
+         *           "cluster": "local",
+         *           "id": "j-12",
+         *           "state": "ready"
+         *         }
+         *       ],
+         *       "owners": [
+         *         "ann"
+         *       ],
+         *       "pools": [
+         *         "default"
+         *       ]
+         *     }
          */
         GpuMapView: {
             /** At */
@@ -5321,6 +7075,11 @@ export interface components {
             gpus: components["schemas"]["GpuColumns"];
             /** Models */
             models: string[];
+            /**
+             * Next Cursor
+             * @description Null on the last page.
+             */
+            next_cursor: string | null;
             /** Nodes */
             nodes: components["schemas"]["MapNodeView"][];
             /** Owners */
@@ -5331,6 +7090,10 @@ export interface components {
         /**
          * GpuMark
          * @description A GPU's health, set by an operator.
+         * @example {
+         *       "health": "suspect",
+         *       "reason": "new fans"
+         *     }
          */
         GpuMark: {
             /**
@@ -5342,12 +7105,77 @@ export interface components {
             /** Reason */
             reason: string;
         };
-        /** GpuMove */
+        /**
+         * GpuMove
+         * @example {
+         *       "gpus": [
+         *         "a100-80g-001-gpu0"
+         *       ]
+         *     }
+         */
         GpuMove: {
             /** Gpus */
             gpus: string[];
         };
-        /** GpuView */
+        /**
+         * GpuView
+         * @example {
+         *       "allocated": 1,
+         *       "cluster": "local",
+         *       "evidence": [
+         *         {
+         *           "advice": "advice",
+         *           "at": "2026-11-18T09:30:00Z",
+         *           "sign": "hot",
+         *           "text": "text"
+         *         }
+         *       ],
+         *       "free": true,
+         *       "health": "healthy",
+         *       "health_since": "health-since",
+         *       "id": "j-12",
+         *       "index": 1,
+         *       "jobs": [
+         *         {
+         *           "gpus": 2,
+         *           "id": "j-12",
+         *           "name": "resnet",
+         *           "state": "running",
+         *           "user": "ann"
+         *         }
+         *       ],
+         *       "link_group": "link-group",
+         *       "memory_bytes": 1,
+         *       "model": "A100-80G",
+         *       "node": "a100-80g-001",
+         *       "pool": "default",
+         *       "reading": {
+         *         "at": "2026-11-18T09:30:00Z",
+         *         "ecc_corrected": 1,
+         *         "ecc_uncorrected": 1,
+         *         "energy_joules": 1,
+         *         "lost": true,
+         *         "memory_clock_mhz": 1,
+         *         "memory_total_bytes": 1,
+         *         "memory_used_bytes": 1,
+         *         "power_limit_watts": 1,
+         *         "power_watts": 1,
+         *         "processes": 1,
+         *         "remap_failed": true,
+         *         "remapped_rows": 1,
+         *         "sm_activity": 1,
+         *         "sm_clock_mhz": 1,
+         *         "stale": true,
+         *         "temperature_celsius": 1,
+         *         "throttle_reasons": [
+         *           "throttle-reason"
+         *         ],
+         *         "utilization": 1
+         *       },
+         *       "reserved": true,
+         *       "taken": true
+         *     }
+         */
         GpuView: {
             /** Allocated */
             allocated: number;
@@ -5400,7 +7228,38 @@ export interface components {
              */
             taken: boolean;
         };
-        /** GrantView */
+        /**
+         * GrantCreate
+         * @example {
+         *       "amount_micro": 1
+         *     }
+         */
+        GrantCreate: {
+            /**
+             * Amount Micro
+             * @description Added to the account in the present period; a negative amount is taken back.
+             */
+            amount_micro: number;
+            /**
+             * Note
+             * @default
+             */
+            note?: string;
+            /** @default gpu-hours */
+            unit?: components["schemas"]["Unit"];
+        };
+        /**
+         * GrantView
+         * @example {
+         *       "cpus": 8,
+         *       "gpu_share": 1,
+         *       "gpus": [
+         *         "a100-80g-001-gpu0"
+         *       ],
+         *       "memory_bytes": 1,
+         *       "node": "a100-80g-001"
+         *     }
+         */
         GrantView: {
             /** Cpus */
             cpus: number;
@@ -5413,7 +7272,12 @@ export interface components {
             /** Node */
             node: string;
         };
-        /** GroupCreate */
+        /**
+         * GroupCreate
+         * @example {
+         *       "name": "resnet"
+         *     }
+         */
         GroupCreate: {
             /**
              * Description
@@ -5430,7 +7294,10 @@ export interface components {
              */
             users?: string[];
         };
-        /** GroupEdit */
+        /**
+         * GroupEdit
+         * @example {}
+         */
         GroupEdit: {
             /** Add Users */
             add_users?: string[];
@@ -5449,12 +7316,36 @@ export interface components {
             /** Remove Users */
             remove_users?: string[];
         };
-        /** GroupView */
+        /**
+         * GroupView
+         * @example {
+         *       "created_at": "2026-11-18T09:30:00Z",
+         *       "description": "Fine-tunes ResNet-50",
+         *       "gpus_asked": 1,
+         *       "gpus_held": 1,
+         *       "name": "resnet",
+         *       "pool": "default",
+         *       "users": [
+         *         "ann"
+         *       ],
+         *       "users_count": 1
+         *     }
+         */
         GroupView: {
             /** Created At */
             created_at: string;
             /** Description */
             description: string;
+            /**
+             * Gpus Asked
+             * @description GPUs that waiting jobs of these users request.
+             */
+            gpus_asked: number;
+            /**
+             * Gpus Held
+             * @description GPUs that jobs of these users hold.
+             */
+            gpus_held: number;
             /** Name */
             name: string;
             /** Pool */
@@ -5464,23 +7355,60 @@ export interface components {
             /** Users Count */
             users_count: number;
         };
-        /** HeadlineView */
+        /**
+         * HeadlineView
+         * @example {
+         *       "completion_mean_seconds": {
+         *         "base": 1,
+         *         "candidate": 1
+         *       },
+         *       "preemptions": {
+         *         "base": 1,
+         *         "candidate": 1
+         *       },
+         *       "utilization": {
+         *         "base": 1,
+         *         "candidate": 1
+         *       },
+         *       "wait_mean_seconds": {
+         *         "base": 1,
+         *         "candidate": 1
+         *       }
+         *     }
+         */
         HeadlineView: {
             completion_mean_seconds: components["schemas"]["PairView"];
             preemptions: components["schemas"]["PairView"];
             utilization: components["schemas"]["PairView"];
             wait_mean_seconds: components["schemas"]["PairView"];
         };
-        /** HealthView */
+        /**
+         * HealthView
+         * @example {
+         *       "status": "status"
+         *     }
+         */
         HealthView: {
             /** Status */
             status: string;
         };
-        /** HeldView */
+        /**
+         * HeldView
+         * @example {
+         *       "asked": 1,
+         *       "held": 1,
+         *       "limit": 1
+         *     }
+         */
         HeldView: {
             /**
+             * Asked
+             * @description Requested by waiting jobs. Held and asked count against the limit together.
+             */
+            asked: number;
+            /**
              * Held
-             * @description Held by all unfinished jobs, including those that wait.
+             * @description Held by jobs that have resources, or by volumes.
              */
             held: number;
             /**
@@ -5492,6 +7420,13 @@ export interface components {
         /**
          * HolderView
          * @description A job on a GPU or a node; of a job that the caller may not see, only its owner and its size are shown.
+         * @example {
+         *       "gpus": 2,
+         *       "id": "j-12",
+         *       "name": "resnet",
+         *       "state": "running",
+         *       "user": "ann"
+         *     }
          */
         HolderView: {
             /** Gpus */
@@ -5504,7 +7439,16 @@ export interface components {
             /** User */
             user: string;
         };
-        /** HorizonAccuracyView */
+        /**
+         * HorizonAccuracyView
+         * @example {
+         *       "before_p50": 1,
+         *       "before_p90": 1,
+         *       "horizon": "horizon",
+         *       "median_error_seconds": 1,
+         *       "started": 1
+         *     }
+         */
         HorizonAccuracyView: {
             /**
              * Before P50
@@ -5529,6 +7473,17 @@ export interface components {
         /**
          * HostView
          * @description Readings of a node apart from its GPUs; null if the node does not report them. Rates are per second.
+         * @example {
+         *       "at": "2026-11-18T09:30:00Z",
+         *       "cpu": 1,
+         *       "disk_total_bytes": 1,
+         *       "disk_used_bytes": 1,
+         *       "memory_total_bytes": 1,
+         *       "memory_used_bytes": 1,
+         *       "network_receive_bytes": 1,
+         *       "network_send_bytes": 1,
+         *       "stale": true
+         *     }
          */
         HostView: {
             /** At */
@@ -5553,6 +7508,16 @@ export interface components {
         /**
          * IdentityView
          * @description An account of a provider.
+         * @example {
+         *       "allowed": true,
+         *       "email": "ann@example.org",
+         *       "login": "login",
+         *       "name": "resnet",
+         *       "provider": "provider",
+         *       "seen_at": "2026-11-18T09:30:00Z",
+         *       "subject": "j-12",
+         *       "user": "ann"
+         *     }
          */
         IdentityView: {
             /**
@@ -5581,7 +7546,14 @@ export interface components {
              */
             user: string | null;
         };
-        /** IdleWarningView */
+        /**
+         * IdleWarningView
+         * @example {
+         *       "deadline": "deadline",
+         *       "extended_at": "2026-11-18T09:30:00Z",
+         *       "warned_at": "2026-11-18T09:30:00Z"
+         *     }
+         */
         IdleWarningView: {
             /** Deadline */
             deadline: string;
@@ -5590,7 +7562,13 @@ export interface components {
             /** Warned At */
             warned_at: string;
         };
-        /** ImageCreate */
+        /**
+         * ImageCreate
+         * @example {
+         *       "address": "registry.example.org/team/train:1.4",
+         *       "name": "resnet"
+         *     }
+         */
         ImageCreate: {
             /** Address */
             address: string;
@@ -5618,6 +7596,7 @@ export interface components {
         /**
          * ImageEdit
          * @description Changes to an image. Fields that are left out keep their values.
+         * @example {}
          */
         ImageEdit: {
             /**
@@ -5650,7 +7629,24 @@ export interface components {
              */
             visibility?: "private" | "shared" | "public";
         };
-        /** ImageView */
+        /**
+         * ImageView
+         * @example {
+         *       "address": "registry.example.org/team/train:1.4",
+         *       "created_at": "2026-11-18T09:30:00Z",
+         *       "credential": "credential",
+         *       "description": "Fine-tunes ResNet-50",
+         *       "name": "resnet",
+         *       "owner": "ann",
+         *       "shared_groups": [
+         *         "shared-group"
+         *       ],
+         *       "shared_users": [
+         *         "shared-user"
+         *       ],
+         *       "visibility": "private"
+         *     }
+         */
         ImageView: {
             /** Address */
             address: string;
@@ -5681,8 +7677,141 @@ export interface components {
             visibility: "private" | "shared" | "public";
         };
         /**
+         * InboxItemView
+         * @example {
+         *       "action": "job.submitted",
+         *       "at": "2026-11-18T09:30:00Z",
+         *       "id": 1,
+         *       "kind": "started",
+         *       "name": "resnet",
+         *       "read": true,
+         *       "receipt": 1,
+         *       "subject": "j-12",
+         *       "text": "text"
+         *     }
+         */
+        InboxItemView: {
+            /**
+             * Action
+             * @description The event, as in the audit log.
+             */
+            action: string;
+            /** At */
+            at: string;
+            /** Id */
+            id: number;
+            kind: components["schemas"]["InboxKind"];
+            /**
+             * Name
+             * @description Name of the job, volume or dataset; empty if it has none or is gone.
+             */
+            name: string;
+            /** Read */
+            read: boolean;
+            /**
+             * Receipt
+             * @description Receipt of a preemption or move.
+             */
+            receipt: number | null;
+            /** Subject */
+            subject: string;
+            /**
+             * Text
+             * @description The message of the event; empty if it has none.
+             */
+            text: string;
+        };
+        /**
+         * InboxKind
+         * @enum {string}
+         */
+        InboxKind: "started" | "ended" | "failed" | "preempted" | "idle" | "storage" | "shared" | "fleet";
+        /**
+         * InboxRead
+         * @example {
+         *       "until": 1
+         *     }
+         */
+        InboxRead: {
+            /**
+             * Until
+             * @description Id of the newest item that was read.
+             */
+            until: number;
+        };
+        /**
+         * InboxSettings
+         * @example {
+         *       "muted": [
+         *         "muted"
+         *       ]
+         *     }
+         */
+        InboxSettings: {
+            /**
+             * Muted
+             * @description Any of: started, ended, failed, preempted, idle, storage, shared, fleet.
+             */
+            muted: string[];
+        };
+        /**
+         * InboxStateView
+         * @example {
+         *       "muted": [
+         *         "muted"
+         *       ],
+         *       "read_until": 1
+         *     }
+         */
+        InboxStateView: {
+            /** Muted */
+            muted: string[];
+            /** Read Until */
+            read_until: number;
+        };
+        /**
+         * InboxView
+         * @example {
+         *       "items": [
+         *         {
+         *           "action": "job.submitted",
+         *           "at": "2026-11-18T09:30:00Z",
+         *           "id": 1,
+         *           "kind": "started",
+         *           "name": "resnet",
+         *           "read": true,
+         *           "receipt": 1,
+         *           "subject": "j-12",
+         *           "text": "text"
+         *         }
+         *       ],
+         *       "muted": [
+         *         "muted"
+         *       ],
+         *       "next_cursor": "next-cursor",
+         *       "unread": 1
+         *     }
+         */
+        InboxView: {
+            /** Items */
+            items: components["schemas"]["InboxItemView"][];
+            /**
+             * Muted
+             * @description Kinds that the user does not want.
+             */
+            muted: string[];
+            /** Next Cursor */
+            next_cursor: string | null;
+            /** Unread */
+            unread: number;
+        };
+        /**
          * IsolationView
          * @description How jobs of different users are isolated from each other and from the server.
+         * @example {
+         *       "detail": "no GPU is free",
+         *       "separation": "accounts"
+         *     }
          */
         IsolationView: {
             /** Detail */
@@ -5693,6 +7822,16 @@ export interface components {
         /**
          * JobArray
          * @description One job for every index, named NAME-INDEX, with CORRAL_ARRAY_INDEX, _SIZE and _NAME in its environment.
+         * @example {
+         *       "array": "0-99%8",
+         *       "command": [
+         *         "python",
+         *         "train.py"
+         *       ],
+         *       "gpus": 1,
+         *       "name": "sweep",
+         *       "time": "1h"
+         *     }
          */
         JobArray: {
             /**
@@ -5718,6 +7857,12 @@ export interface components {
              * @description Required, unless a preset sets it.
              */
             command?: string[];
+            /**
+             * Commit Outputs
+             * @description DATASET or DATASET=PATH: its outputs, or this part, become a version when the job completes.
+             * @default
+             */
+            commit_outputs?: string;
             /**
              * Cpus
              * @default 0
@@ -5858,7 +8003,25 @@ export interface components {
             /** Workdir */
             workdir?: string | null;
         };
-        /** JobBatch */
+        /**
+         * JobBatch
+         * @example {
+         *       "jobs": [
+         *         {
+         *           "command": [
+         *             "true"
+         *           ],
+         *           "name": "one"
+         *         },
+         *         {
+         *           "command": [
+         *             "true"
+         *           ],
+         *           "name": "two"
+         *         }
+         *       ]
+         *     }
+         */
         JobBatch: {
             /** Jobs */
             jobs: components["schemas"]["JobCreate"][];
@@ -5866,6 +8029,11 @@ export interface components {
         /**
          * JobClone
          * @description Changes for a clone. Fields that are left out keep the values of the original. Variables and labels are added.
+         * @example {
+         *       "gpus": 8,
+         *       "name": "resnet-large",
+         *       "time": "4h"
+         *     }
          */
         JobClone: {
             /**
@@ -5883,6 +8051,12 @@ export interface components {
              * @description Required, unless a preset sets it.
              */
             command?: string[];
+            /**
+             * Commit Outputs
+             * @description DATASET or DATASET=PATH: its outputs, or this part, become a version when the job completes.
+             * @default
+             */
+            commit_outputs?: string;
             /**
              * Cpus
              * @default 0
@@ -6017,7 +8191,13 @@ export interface components {
             /** Workdir */
             workdir?: string | null;
         };
-        /** JobCountsView */
+        /**
+         * JobCountsView
+         * @example {
+         *       "by_state": {},
+         *       "total": 1
+         *     }
+         */
         JobCountsView: {
             /**
              * By State
@@ -6032,6 +8212,15 @@ export interface components {
         /**
          * JobCreate
          * @description A job to submit.
+         * @example {
+         *       "command": [
+         *         "python",
+         *         "train.py"
+         *       ],
+         *       "gpus": 2,
+         *       "name": "resnet",
+         *       "time": "2h"
+         *     }
          */
         JobCreate: {
             /**
@@ -6049,6 +8238,12 @@ export interface components {
              * @description Required, unless a preset sets it.
              */
             command?: string[];
+            /**
+             * Commit Outputs
+             * @description DATASET or DATASET=PATH: its outputs, or this part, become a version when the job completes.
+             * @default
+             */
+            commit_outputs?: string;
             /**
              * Cpus
              * @default 0
@@ -6186,6 +8381,17 @@ export interface components {
         /**
          * JobDatasetView
          * @description A version that a job used or made.
+         * @example {
+         *       "at": "2026-11-18T09:30:00Z",
+         *       "attempts": [
+         *         1
+         *       ],
+         *       "dataset": "dataset",
+         *       "name": "resnet",
+         *       "owner": "ann",
+         *       "short": "short",
+         *       "version": "latest"
+         *     }
          */
         JobDatasetView: {
             /** At */
@@ -6209,6 +8415,12 @@ export interface components {
         /**
          * JobDiskView
          * @description What a running job has on the disk of its node, as it was last measured.
+         * @example {
+         *       "bytes": 1,
+         *       "limit_bytes": 1,
+         *       "temporary_bytes": 1,
+         *       "temporary_limit_bytes": 1
+         *     }
          */
         JobDiskView: {
             /**
@@ -6236,6 +8448,10 @@ export interface components {
          * JobEdit
          * @description Changes to a job that does not run yet. Fields that are left out keep their values. The job's size can be changed
          *     until the job has started for the first time, the description at any time.
+         * @example {
+         *       "priority": 3,
+         *       "time": "4h"
+         *     }
          */
         JobEdit: {
             /**
@@ -6328,7 +8544,38 @@ export interface components {
          * @enum {string}
          */
         JobKind: "workbench" | "training" | "distributed" | "preset";
-        /** JobLineageView */
+        /**
+         * JobLineageView
+         * @example {
+         *       "job": "j-12",
+         *       "produced": [
+         *         {
+         *           "at": "2026-11-18T09:30:00Z",
+         *           "attempts": [
+         *             1
+         *           ],
+         *           "dataset": "dataset",
+         *           "name": "resnet",
+         *           "owner": "ann",
+         *           "short": "short",
+         *           "version": "latest"
+         *         }
+         *       ],
+         *       "used": [
+         *         {
+         *           "at": "2026-11-18T09:30:00Z",
+         *           "attempts": [
+         *             1
+         *           ],
+         *           "dataset": "dataset",
+         *           "name": "resnet",
+         *           "owner": "ann",
+         *           "short": "short",
+         *           "version": "latest"
+         *         }
+         *       ]
+         *     }
+         */
         JobLineageView: {
             /** Job */
             job: string;
@@ -6337,7 +8584,51 @@ export interface components {
             /** Used */
             used: components["schemas"]["JobDatasetView"][];
         };
-        /** JobMetricsView */
+        /**
+         * JobMetricsView
+         * @example {
+         *       "attempts": [
+         *         {
+         *           "attempt_id": "attempt-id",
+         *           "ended_at": "2026-11-18T09:30:00Z",
+         *           "energy_kwh": 1,
+         *           "gpu_hours": 1,
+         *           "idle_gpu_hours": 1,
+         *           "measured_gpu_hours": 1,
+         *           "memory_peak_bytes": 1,
+         *           "planned_at": "2026-11-18T09:30:00Z",
+         *           "utilization": 1
+         *         }
+         *       ],
+         *       "series": [
+         *         {
+         *           "metric": "metric",
+         *           "points": [
+         *             {
+         *               "at": "2026-11-18T09:30:00Z",
+         *               "count": 1,
+         *               "least": 1,
+         *               "mean": 1,
+         *               "most": 1
+         *             }
+         *           ],
+         *           "subject": "j-12",
+         *           "unit": "unit"
+         *         }
+         *       ],
+         *       "since": "2026-11-18T09:30:00Z",
+         *       "step_seconds": 1,
+         *       "totals": {
+         *         "energy_kwh": 1,
+         *         "gpu_hours": 1,
+         *         "idle_gpu_hours": 1,
+         *         "measured_gpu_hours": 1,
+         *         "memory_peak_bytes": 1,
+         *         "utilization": 1
+         *       },
+         *       "until": "2026-11-18T09:30:00Z"
+         *     }
+         */
         JobMetricsView: {
             /** Attempts */
             attempts: components["schemas"]["AttemptUsageView"][];
@@ -6352,8 +8643,21 @@ export interface components {
             until: string;
         };
         /**
+         * JobMigrate
+         * @description The node on which a running job goes on.
+         * @example {}
+         */
+        JobMigrate: {
+            /**
+             * To
+             * @description Null: the best other node.
+             */
+            to?: string | null;
+        };
+        /**
          * JobMove
          * @description Move one of the caller's jobs before or after another one of the caller's jobs.
+         * @example {}
          */
         JobMove: {
             /** After */
@@ -6361,7 +8665,32 @@ export interface components {
             /** Before */
             before?: string | null;
         };
-        /** JobReceiptView */
+        /**
+         * JobReceiptView
+         * @example {
+         *       "at": "2026-11-18T09:30:00Z",
+         *       "attempt": 1,
+         *       "back_at": "2026-11-18T09:30:00Z",
+         *       "detail": "no GPU is free",
+         *       "ended_at": "2026-11-18T09:30:00Z",
+         *       "expected_back": {
+         *         "p50": "p50",
+         *         "p90": "p90"
+         *       },
+         *       "for_job": "for-job",
+         *       "for_job_name": "for-job-name",
+         *       "for_user": "for-user",
+         *       "gpus": 2,
+         *       "id": 1,
+         *       "job": "j-12",
+         *       "job_name": "job-name",
+         *       "lost_gpu_seconds": 1,
+         *       "role": "preempted",
+         *       "rule": "guarantee",
+         *       "saved": true,
+         *       "user": "ann"
+         *     }
+         */
         JobReceiptView: {
             /**
              * At
@@ -6436,6 +8765,11 @@ export interface components {
         /**
          * JobRefView
          * @description A job; of a job that the caller may not see, only the owner is shown.
+         * @example {
+         *       "id": "j-12",
+         *       "name": "resnet",
+         *       "user": "ann"
+         *     }
          */
         JobRefView: {
             /** Id */
@@ -6448,6 +8782,9 @@ export interface components {
         /**
          * JobResize
          * @description The new number of GPUs of a running elastic job.
+         * @example {
+         *       "gpus": 2
+         *     }
          */
         JobResize: {
             /** Gpus */
@@ -6458,7 +8795,82 @@ export interface components {
          * @enum {string}
          */
         JobState: "created" | "queued" | "starting" | "running" | "stopping" | "stopped" | "completed" | "failed";
-        /** JobView */
+        /**
+         * JobView
+         * @example {
+         *       "after": [
+         *         "after"
+         *       ],
+         *       "allocation": {
+         *         "grants": [
+         *           {
+         *             "cpus": 8,
+         *             "gpu_share": 1,
+         *             "gpus": [],
+         *             "memory_bytes": 1,
+         *             "node": "a100-80g-001"
+         *           }
+         *         ],
+         *         "model": "A100-80G"
+         *       },
+         *       "attempt": 1,
+         *       "attempt_id": "attempt-id",
+         *       "checkpoint_interval_seconds": 1,
+         *       "checkpointed_at": "2026-11-18T09:30:00Z",
+         *       "command": [
+         *         "python",
+         *         "train.py"
+         *       ],
+         *       "cpus": 8,
+         *       "created_at": "2026-11-18T09:30:00Z",
+         *       "end_reason": "end-reason",
+         *       "ended_at": "2026-11-18T09:30:00Z",
+         *       "env": {},
+         *       "exit_code": 0,
+         *       "faults": 1,
+         *       "flavor": "flavor",
+         *       "gpus": 2,
+         *       "grace_seconds": 1,
+         *       "id": "j-12",
+         *       "idles": true,
+         *       "kind": "training",
+         *       "labels": {},
+         *       "max_retries": 1,
+         *       "memory_bytes": 1,
+         *       "message": "fans are ordered",
+         *       "models": [
+         *         "A100-80G"
+         *       ],
+         *       "name": "resnet",
+         *       "nodes": 1,
+         *       "not_before": "not-before",
+         *       "package": "package",
+         *       "pinned_at": "2026-11-18T09:30:00Z",
+         *       "predicted": {
+         *         "like": "like",
+         *         "p50_seconds": 1,
+         *         "p90_seconds": 1,
+         *         "samples": 1
+         *       },
+         *       "preempted_for": "preempted-for",
+         *       "preemptible": true,
+         *       "preemptions": 1,
+         *       "priority": 5,
+         *       "queue": "default",
+         *       "queued_at": "2026-11-18T09:30:00Z",
+         *       "restart_unsaved": true,
+         *       "retries": 1,
+         *       "retry_on": [
+         *         "retry-on"
+         *       ],
+         *       "started_at": "2026-11-18T09:30:00Z",
+         *       "state": "running",
+         *       "stopping_for": "stopping-for",
+         *       "time_limit_seconds": 1,
+         *       "user": "ann",
+         *       "workdir": "workdir"
+         *     }
+         */
         JobView: {
             /**
              * After
@@ -6486,6 +8898,12 @@ export interface components {
              * @description The command, env and workdir are shown to the job's owner and to operators only.
              */
             command: string[];
+            /**
+             * Commit Outputs
+             * @description DATASET or DATASET=PATH: outputs that become a version when the job completes.
+             * @default
+             */
+            commit_outputs?: string;
             /** Cpus */
             cpus: number;
             /** Created At */
@@ -6633,7 +9051,13 @@ export interface components {
             /** Workdir */
             workdir: string | null;
         };
-        /** JupyterView */
+        /**
+         * JupyterView
+         * @example {
+         *       "address": "registry.example.org/team/train:1.4",
+         *       "ready": true
+         *     }
+         */
         JupyterView: {
             /**
              * Address
@@ -6643,27 +9067,65 @@ export interface components {
             /** Ready */
             ready: boolean;
         };
-        /** KindQuotaView */
+        /**
+         * KindQuotaView
+         * @example {
+         *       "cpus": {
+         *         "asked": 1,
+         *         "held": 1,
+         *         "limit": 1
+         *       },
+         *       "gpus": {
+         *         "asked": 1,
+         *         "held": 1,
+         *         "limit": 1
+         *       },
+         *       "memory_bytes": {
+         *         "asked": 1,
+         *         "held": 1,
+         *         "limit": 1
+         *       }
+         *     }
+         */
         KindQuotaView: {
             cpus: components["schemas"]["HeldView"];
             gpus: components["schemas"]["HeldView"];
             memory_bytes: components["schemas"]["HeldView"];
         };
-        /** LastCycleView */
+        /**
+         * LastCycleView
+         * @example {
+         *       "at": "2026-11-18T09:30:00Z",
+         *       "id": 1
+         *     }
+         */
         LastCycleView: {
             /** At */
             at: string;
             /** Id */
             id: number;
         };
-        /** LeftOutView */
+        /**
+         * LeftOutView
+         * @example {
+         *       "jobs": 1,
+         *       "reason": "new fans"
+         *     }
+         */
         LeftOutView: {
             /** Jobs */
             jobs: number;
             /** Reason */
             reason: string;
         };
-        /** LengthsView */
+        /**
+         * LengthsView
+         * @example {
+         *       "lengths": [
+         *         1
+         *       ]
+         *     }
+         */
         LengthsView: {
             /**
              * Lengths
@@ -6671,7 +9133,12 @@ export interface components {
              */
             lengths: (number | null)[];
         };
-        /** LicencePut */
+        /**
+         * LicencePut
+         * @example {
+         *       "token": "token"
+         *     }
+         */
         LicencePut: {
             /** Token */
             token: string;
@@ -6681,7 +9148,15 @@ export interface components {
          * @enum {string}
          */
         LicenceState: "none" | "valid" | "expiring" | "expired" | "invalid";
-        /** LicenceView */
+        /**
+         * LicenceView
+         * @example {
+         *       "detail": "no GPU is free",
+         *       "expires_at": "2026-11-18T09:30:00Z",
+         *       "holder": "holder",
+         *       "state": "none"
+         *     }
+         */
         LicenceView: {
             /** Detail */
             detail: string;
@@ -6691,7 +9166,10 @@ export interface components {
             holder: string | null;
             state: components["schemas"]["LicenceState"];
         };
-        /** LimitChanges */
+        /**
+         * LimitChanges
+         * @example {}
+         */
         LimitChanges: {
             /** Max Gpus Per Job */
             max_gpus_per_job?: number | null;
@@ -6703,6 +9181,13 @@ export interface components {
         /**
          * LimitsView
          * @description Limits for all users; null means no limit.
+         * @example {
+         *       "max_gpus_per_job": 1,
+         *       "max_gpus_per_user": 1,
+         *       "max_seconds": 1,
+         *       "max_total_gpus": 1,
+         *       "smallest_share": 1
+         *     }
          */
         LimitsView: {
             /** Max Gpus Per Job */
@@ -6722,6 +9207,34 @@ export interface components {
         /**
          * LineView
          * @description Jobs that wait for the same resources: one GPU model, on one node or as a gang.
+         * @example {
+         *       "jobs": [
+         *         {
+         *           "cluster": "local",
+         *           "detail": "no GPU is free",
+         *           "estimated_start": {
+         *             "made_at": "2026-11-18T09:30:00Z",
+         *             "p50": "p50",
+         *             "p90": "p90"
+         *           },
+         *           "gpus": 2,
+         *           "id": "j-12",
+         *           "moved": true,
+         *           "name": "resnet",
+         *           "nodes": 1,
+         *           "pinned": true,
+         *           "planned_start": "planned-start",
+         *           "position": 1,
+         *           "priority": 5,
+         *           "queued_at": "2026-11-18T09:30:00Z",
+         *           "score": 1,
+         *           "user": "ann"
+         *         }
+         *       ],
+         *       "length": 1,
+         *       "line": "single",
+         *       "model": "A100-80G"
+         *     }
          */
         LineView: {
             /** Jobs */
@@ -6742,6 +9255,15 @@ export interface components {
         /**
          * LineageJobView
          * @description A job in a dataset's lineage; the job may have been deleted.
+         * @example {
+         *       "attempts": [
+         *         1
+         *       ],
+         *       "id": "j-12",
+         *       "last_at": "2026-11-18T09:30:00Z",
+         *       "name": "resnet",
+         *       "user": "ann"
+         *     }
          */
         LineageJobView: {
             /**
@@ -6761,7 +9283,40 @@ export interface components {
             /** User */
             user: string | null;
         };
-        /** LineageView */
+        /**
+         * LineageView
+         * @example {
+         *       "dataset": "dataset",
+         *       "name": "resnet",
+         *       "versions": [
+         *         {
+         *           "at": "2026-11-18T09:30:00Z",
+         *           "message": "fans are ordered",
+         *           "produced_by": {
+         *             "attempts": [],
+         *             "id": "j-12",
+         *             "last_at": "2026-11-18T09:30:00Z",
+         *             "name": "resnet",
+         *             "user": "ann"
+         *           },
+         *           "short": "short",
+         *           "tags": [
+         *             "tag"
+         *           ],
+         *           "used_by": [
+         *             {
+         *               "attempts": [],
+         *               "id": "j-12",
+         *               "last_at": "2026-11-18T09:30:00Z",
+         *               "name": "resnet",
+         *               "user": "ann"
+         *             }
+         *           ],
+         *           "version": "latest"
+         *         }
+         *       ]
+         *     }
+         */
         LineageView: {
             /** Dataset */
             dataset: string;
@@ -6772,364 +9327,1895 @@ export interface components {
             /** Versions */
             versions: components["schemas"]["VersionLineageView"][];
         };
-        /** ListView[AlertView] */
+        /**
+         * ListView[AlertView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "acknowledged_at": "2026-11-18T09:30:00Z",
+         *           "acknowledged_by": "acknowledged-by",
+         *           "fired_at": "2026-11-18T09:30:00Z",
+         *           "folded_into": "folded-into",
+         *           "id": 1,
+         *           "note": "note",
+         *           "owner": "ann",
+         *           "pending_since": "pending-since",
+         *           "resolved_at": "2026-11-18T09:30:00Z",
+         *           "rule": "rule",
+         *           "scope": "scope",
+         *           "severity": "info",
+         *           "silenced": true,
+         *           "state": "pending",
+         *           "subject": "j-12",
+         *           "text": "text",
+         *           "unit": "unit",
+         *           "value": 1,
+         *           "worst": 1
+         *         }
+         *       ]
+         *     }
+         */
         ListView_AlertView_: {
             /** Items */
             items: components["schemas"]["AlertView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[AttemptView] */
+        /**
+         * ListView[AttemptView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "allocation": {
+         *             "grants": [],
+         *             "model": "A100-80G"
+         *           },
+         *           "end_reason": "end-reason",
+         *           "ended_at": "2026-11-18T09:30:00Z",
+         *           "exit_code": 0,
+         *           "id": "j-12",
+         *           "message": "fans are ordered",
+         *           "number": 1,
+         *           "planned_at": "2026-11-18T09:30:00Z",
+         *           "started_at": "2026-11-18T09:30:00Z"
+         *         }
+         *       ]
+         *     }
+         */
         ListView_AttemptView_: {
             /** Items */
             items: components["schemas"]["AttemptView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[ChannelView] */
+        /**
+         * ListView[BudgetView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "balance_micro": 1,
+         *           "charged_micro": 1,
+         *           "ends_at": "2026-11-18T09:30:00Z",
+         *           "granted_micro": 1,
+         *           "hard_micro": 1,
+         *           "is_limited": true,
+         *           "kind": "user",
+         *           "left_micro": 1,
+         *           "name": "resnet",
+         *           "period": "month",
+         *           "period_begin": "period-begin",
+         *           "period_end": "period-end",
+         *           "refunded_micro": 1,
+         *           "soft_micro": 1,
+         *           "spent_micro": 1,
+         *           "unit": "gpu-hours"
+         *         }
+         *       ]
+         *     }
+         */
+        ListView_BudgetView_: {
+            /** Items */
+            items: components["schemas"]["BudgetView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /**
+         * ListView[ChannelView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "address": "registry.example.org/team/train:1.4",
+         *           "created_at": "2026-11-18T09:30:00Z",
+         *           "description": "Fine-tunes ResNet-50",
+         *           "enabled": true,
+         *           "from_config": true,
+         *           "min_severity": "info",
+         *           "name": "resnet"
+         *         }
+         *       ]
+         *     }
+         */
         ListView_ChannelView_: {
             /** Items */
             items: components["schemas"]["ChannelView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[CheckpointView] */
+        /**
+         * ListView[CheckpointView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "attempt": 1,
+         *           "good": true,
+         *           "name": "resnet",
+         *           "parts": 1,
+         *           "path": "runs/7",
+         *           "problem": "problem",
+         *           "saved_at": "2026-11-18T09:30:00Z",
+         *           "size_bytes": 1,
+         *           "step": 1
+         *         }
+         *       ]
+         *     }
+         */
         ListView_CheckpointView_: {
             /** Items */
             items: components["schemas"]["CheckpointView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[ClusterView] */
+        /**
+         * ListView[ClusterView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "detail": "no GPU is free",
+         *           "engine": "engine",
+         *           "gpu_types": {},
+         *           "gpus": 2,
+         *           "gpus_allocated": 1,
+         *           "gpus_free": 1,
+         *           "gpus_taken": 1,
+         *           "healthy": true,
+         *           "name": "resnet",
+         *           "nodes": 1,
+         *           "nodes_ready": 1,
+         *           "observed_at": "2026-11-18T09:30:00Z",
+         *           "since": "2026-11-18T09:30:00Z"
+         *         }
+         *       ]
+         *     }
+         */
         ListView_ClusterView_: {
             /** Items */
             items: components["schemas"]["ClusterView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[DatasetTargetView] */
+        /**
+         * ListView[DatasetTargetView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "built_in": true,
+         *           "created_at": "2026-11-18T09:30:00Z",
+         *           "created_by": "created-by",
+         *           "datasets": 1,
+         *           "metadata": {
+         *             "branch": "branch",
+         *             "has_token": true,
+         *             "kind": "store",
+         *             "url": "https://example.org/hook"
+         *           },
+         *           "name": "resnet",
+         *           "storage": {
+         *             "kind": "directory",
+         *             "object_store": "object-store",
+         *             "path": "runs/7",
+         *             "prefix": "prefix"
+         *           }
+         *         }
+         *       ]
+         *     }
+         */
         ListView_DatasetTargetView_: {
             /** Items */
             items: components["schemas"]["DatasetTargetView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[DatasetView] */
+        /**
+         * ListView[DatasetView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "created_at": "2026-11-18T09:30:00Z",
+         *           "description": "Fine-tunes ResNet-50",
+         *           "id": "j-12",
+         *           "latest": {
+         *             "at": "2026-11-18T09:30:00Z",
+         *             "author": "author",
+         *             "bytes": 1,
+         *             "files": 1,
+         *             "id": "j-12",
+         *             "message": "fans are ordered",
+         *             "new_bytes": 1,
+         *             "number": 1,
+         *             "parent": "parent",
+         *             "produced_by": "produced-by",
+         *             "short": "short",
+         *             "tags": [],
+         *             "tree": "tree"
+         *           },
+         *           "may_write": true,
+         *           "mine": true,
+         *           "name": "resnet",
+         *           "owner": "ann",
+         *           "shares": [
+         *             {
+         *               "kind": "user",
+         *               "mode": "ro",
+         *               "name": "resnet"
+         *             }
+         *           ],
+         *           "size_bytes": 1,
+         *           "tags": {},
+         *           "target": "target",
+         *           "versions": 1
+         *         }
+         *       ]
+         *     }
+         */
         ListView_DatasetView_: {
             /** Items */
             items: components["schemas"]["DatasetView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[DeliveryView] */
+        /**
+         * ListView[DeliveryView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "alerts": [
+         *             1
+         *           ],
+         *           "attachments": [
+         *             "attachment"
+         *           ],
+         *           "attempts": 1,
+         *           "body": "body",
+         *           "channel": "channel",
+         *           "created_at": "2026-11-18T09:30:00Z",
+         *           "error": "error",
+         *           "id": 1,
+         *           "kind": "training",
+         *           "next_try_at": "2026-11-18T09:30:00Z",
+         *           "sent_at": "2026-11-18T09:30:00Z",
+         *           "state": "waiting",
+         *           "title": "ResNet on our images"
+         *         }
+         *       ]
+         *     }
+         */
         ListView_DeliveryView_: {
             /** Items */
             items: components["schemas"]["DeliveryView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[EventView] */
+        /**
+         * ListView[EventView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "action": "job.submitted",
+         *           "actor": "ann",
+         *           "at": "2026-11-18T09:30:00Z",
+         *           "detail": {},
+         *           "id": 1,
+         *           "owner": "ann",
+         *           "source": "source",
+         *           "subject": "j-12"
+         *         }
+         *       ]
+         *     }
+         */
         ListView_EventView_: {
             /** Items */
             items: components["schemas"]["EventView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[FileView] */
+        /**
+         * ListView[FileView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "is_dir": true,
+         *           "kind": "file",
+         *           "modified_at": "2026-11-18T09:30:00Z",
+         *           "name": "resnet",
+         *           "path": "runs/7",
+         *           "size_bytes": 1
+         *         }
+         *       ]
+         *     }
+         */
         ListView_FileView_: {
             /** Items */
             items: components["schemas"]["FileView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[FlavorView] */
+        /**
+         * ListView[FlavorView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "cpus_per_gpu": 1,
+         *           "created_at": "2026-11-18T09:30:00Z",
+         *           "default_gpus": 1,
+         *           "description": "Fine-tunes ResNet-50",
+         *           "gpus_total": 1,
+         *           "labels": {},
+         *           "memory_bytes_per_gpu": 1,
+         *           "models": [
+         *             "A100-80G"
+         *           ],
+         *           "name": "resnet",
+         *           "packages": [
+         *             "package"
+         *           ]
+         *         }
+         *       ]
+         *     }
+         */
         ListView_FlavorView_: {
             /** Items */
             items: components["schemas"]["FlavorView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[GpuView] */
+        /**
+         * ListView[GpuView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "allocated": 1,
+         *           "cluster": "local",
+         *           "evidence": [
+         *             {
+         *               "advice": "advice",
+         *               "at": "2026-11-18T09:30:00Z",
+         *               "sign": "hot",
+         *               "text": "text"
+         *             }
+         *           ],
+         *           "free": true,
+         *           "health": "healthy",
+         *           "health_since": "health-since",
+         *           "id": "j-12",
+         *           "index": 1,
+         *           "jobs": [
+         *             {
+         *               "gpus": 2,
+         *               "id": "j-12",
+         *               "name": "resnet",
+         *               "state": "running",
+         *               "user": "ann"
+         *             }
+         *           ],
+         *           "link_group": "link-group",
+         *           "memory_bytes": 1,
+         *           "model": "A100-80G",
+         *           "node": "a100-80g-001",
+         *           "pool": "default",
+         *           "reading": {
+         *             "at": "2026-11-18T09:30:00Z",
+         *             "ecc_corrected": 1,
+         *             "ecc_uncorrected": 1,
+         *             "energy_joules": 1,
+         *             "lost": true,
+         *             "memory_clock_mhz": 1,
+         *             "memory_total_bytes": 1,
+         *             "memory_used_bytes": 1,
+         *             "power_limit_watts": 1,
+         *             "power_watts": 1,
+         *             "processes": 1,
+         *             "remap_failed": true,
+         *             "remapped_rows": 1,
+         *             "sm_activity": 1,
+         *             "sm_clock_mhz": 1,
+         *             "stale": true,
+         *             "temperature_celsius": 1,
+         *             "throttle_reasons": [],
+         *             "utilization": 1
+         *           },
+         *           "reserved": true,
+         *           "taken": true
+         *         }
+         *       ]
+         *     }
+         */
         ListView_GpuView_: {
             /** Items */
             items: components["schemas"]["GpuView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[GroupView] */
+        /**
+         * ListView[GroupView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "created_at": "2026-11-18T09:30:00Z",
+         *           "description": "Fine-tunes ResNet-50",
+         *           "gpus_asked": 1,
+         *           "gpus_held": 1,
+         *           "name": "resnet",
+         *           "pool": "default",
+         *           "users": [
+         *             "ann"
+         *           ],
+         *           "users_count": 1
+         *         }
+         *       ]
+         *     }
+         */
         ListView_GroupView_: {
             /** Items */
             items: components["schemas"]["GroupView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[IdentityView] */
+        /**
+         * ListView[IdentityView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "allowed": true,
+         *           "email": "ann@example.org",
+         *           "login": "login",
+         *           "name": "resnet",
+         *           "provider": "provider",
+         *           "seen_at": "2026-11-18T09:30:00Z",
+         *           "subject": "j-12",
+         *           "user": "ann"
+         *         }
+         *       ]
+         *     }
+         */
         ListView_IdentityView_: {
             /** Items */
             items: components["schemas"]["IdentityView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[ImageView] */
+        /**
+         * ListView[ImageView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "address": "registry.example.org/team/train:1.4",
+         *           "created_at": "2026-11-18T09:30:00Z",
+         *           "credential": "credential",
+         *           "description": "Fine-tunes ResNet-50",
+         *           "name": "resnet",
+         *           "owner": "ann",
+         *           "shared_groups": [
+         *             "shared-group"
+         *           ],
+         *           "shared_users": [
+         *             "shared-user"
+         *           ],
+         *           "visibility": "private"
+         *         }
+         *       ]
+         *     }
+         */
         ListView_ImageView_: {
             /** Items */
             items: components["schemas"]["ImageView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[JobReceiptView] */
+        /**
+         * ListView[JobReceiptView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "at": "2026-11-18T09:30:00Z",
+         *           "attempt": 1,
+         *           "back_at": "2026-11-18T09:30:00Z",
+         *           "detail": "no GPU is free",
+         *           "ended_at": "2026-11-18T09:30:00Z",
+         *           "expected_back": {
+         *             "p50": "p50",
+         *             "p90": "p90"
+         *           },
+         *           "for_job": "for-job",
+         *           "for_job_name": "for-job-name",
+         *           "for_user": "for-user",
+         *           "gpus": 2,
+         *           "id": 1,
+         *           "job": "j-12",
+         *           "job_name": "job-name",
+         *           "lost_gpu_seconds": 1,
+         *           "role": "preempted",
+         *           "rule": "guarantee",
+         *           "saved": true,
+         *           "user": "ann"
+         *         }
+         *       ]
+         *     }
+         */
         ListView_JobReceiptView_: {
             /** Items */
             items: components["schemas"]["JobReceiptView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[JobView] */
+        /**
+         * ListView[JobView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "after": [
+         *             "after"
+         *           ],
+         *           "allocation": {
+         *             "grants": [],
+         *             "model": "A100-80G"
+         *           },
+         *           "attempt": 1,
+         *           "attempt_id": "attempt-id",
+         *           "checkpoint_interval_seconds": 1,
+         *           "checkpointed_at": "2026-11-18T09:30:00Z",
+         *           "command": [
+         *             "python",
+         *             "train.py"
+         *           ],
+         *           "cpus": 8,
+         *           "created_at": "2026-11-18T09:30:00Z",
+         *           "end_reason": "end-reason",
+         *           "ended_at": "2026-11-18T09:30:00Z",
+         *           "env": {},
+         *           "exit_code": 0,
+         *           "faults": 1,
+         *           "flavor": "flavor",
+         *           "gpus": 2,
+         *           "grace_seconds": 1,
+         *           "id": "j-12",
+         *           "idles": true,
+         *           "kind": "training",
+         *           "labels": {},
+         *           "max_retries": 1,
+         *           "memory_bytes": 1,
+         *           "message": "fans are ordered",
+         *           "models": [
+         *             "A100-80G"
+         *           ],
+         *           "name": "resnet",
+         *           "nodes": 1,
+         *           "not_before": "not-before",
+         *           "package": "package",
+         *           "pinned_at": "2026-11-18T09:30:00Z",
+         *           "predicted": {
+         *             "like": "like",
+         *             "p50_seconds": 1,
+         *             "p90_seconds": 1,
+         *             "samples": 1
+         *           },
+         *           "preempted_for": "preempted-for",
+         *           "preemptible": true,
+         *           "preemptions": 1,
+         *           "priority": 5,
+         *           "queue": "default",
+         *           "queued_at": "2026-11-18T09:30:00Z",
+         *           "restart_unsaved": true,
+         *           "retries": 1,
+         *           "retry_on": [
+         *             "retry-on"
+         *           ],
+         *           "started_at": "2026-11-18T09:30:00Z",
+         *           "state": "running",
+         *           "stopping_for": "stopping-for",
+         *           "time_limit_seconds": 1,
+         *           "user": "ann",
+         *           "workdir": "workdir"
+         *         }
+         *       ]
+         *     }
+         */
         ListView_JobView_: {
             /** Items */
             items: components["schemas"]["JobView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[LogMatchView] */
+        /**
+         * ListView[LogMatchView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "attempt": 1,
+         *           "line": 1,
+         *           "offset": 1,
+         *           "rank": 1,
+         *           "text": "text"
+         *         }
+         *       ]
+         *     }
+         */
         ListView_LogMatchView_: {
             /** Items */
             items: components["schemas"]["LogMatchView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[NodeView] */
+        /**
+         * ListView[NodeView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "cluster": "local",
+         *           "cpus": 8,
+         *           "drain": {
+         *             "drained_at": "2026-11-18T09:30:00Z",
+         *             "empty_by": "empty-by",
+         *             "started_at": "2026-11-18T09:30:00Z",
+         *             "started_by": "started-by"
+         *           },
+         *           "gpus": [
+         *             {
+         *               "allocated": 1,
+         *               "cluster": "local",
+         *               "evidence": [],
+         *               "free": true,
+         *               "health": "healthy",
+         *               "health_since": "health-since",
+         *               "id": "j-12",
+         *               "index": 1,
+         *               "jobs": [],
+         *               "link_group": "link-group",
+         *               "memory_bytes": 1,
+         *               "model": "A100-80G",
+         *               "node": "a100-80g-001",
+         *               "pool": "default",
+         *               "reading": {
+         *                 "at": "2026-11-18T09:30:00Z",
+         *                 "ecc_corrected": 1,
+         *                 "ecc_uncorrected": 1,
+         *                 "energy_joules": 1,
+         *                 "lost": true,
+         *                 "memory_clock_mhz": 1,
+         *                 "memory_total_bytes": 1,
+         *                 "memory_used_bytes": 1,
+         *                 "power_limit_watts": 1,
+         *                 "power_watts": 1,
+         *                 "processes": 1,
+         *                 "remap_failed": true,
+         *                 "remapped_rows": 1,
+         *                 "sm_activity": 1,
+         *                 "sm_clock_mhz": 1,
+         *                 "stale": true,
+         *                 "temperature_celsius": 1,
+         *                 "throttle_reasons": [],
+         *                 "utilization": 1
+         *               },
+         *               "reserved": true,
+         *               "taken": true
+         *             }
+         *           ],
+         *           "gpus_allocated": 1,
+         *           "gpus_free": 1,
+         *           "gpus_reserved": 1,
+         *           "gpus_total": 1,
+         *           "id": "j-12",
+         *           "jobs": [
+         *             {
+         *               "gpus": 2,
+         *               "id": "j-12",
+         *               "name": "resnet",
+         *               "state": "running",
+         *               "user": "ann"
+         *             }
+         *           ],
+         *           "labels": {},
+         *           "load": 1,
+         *           "memory_bytes": 1,
+         *           "reason": "new fans",
+         *           "state": "ready",
+         *           "taken": {
+         *             "cpus": 8,
+         *             "gpus": 2,
+         *             "memory_bytes": 1
+         *           },
+         *           "withheld": "ready"
+         *         }
+         *       ]
+         *     }
+         */
         ListView_NodeView_: {
             /** Items */
             items: components["schemas"]["NodeView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[ObjectStoreView] */
+        /**
+         * ListView[ObjectStoreView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "access_key": "access-key",
+         *           "allow_write": true,
+         *           "bucket": "lab-data",
+         *           "created_at": "2026-11-18T09:30:00Z",
+         *           "endpoint": "endpoint",
+         *           "has_secret": true,
+         *           "kind": "s3",
+         *           "name": "resnet",
+         *           "prefix": "prefix",
+         *           "region": "region",
+         *           "volumes": 1
+         *         }
+         *       ]
+         *     }
+         */
         ListView_ObjectStoreView_: {
             /** Items */
             items: components["schemas"]["ObjectStoreView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[OperationView] */
+        /**
+         * ListView[OperationView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "created_at": "2026-11-18T09:30:00Z",
+         *           "created_by": "created-by",
+         *           "dataset": "dataset",
+         *           "ended_at": "2026-11-18T09:30:00Z",
+         *           "error": "error",
+         *           "id": "j-12",
+         *           "kind": "commit",
+         *           "progress": {
+         *             "done_bytes": 1,
+         *             "done_files": 1,
+         *             "fraction": 1,
+         *             "phase": "phase",
+         *             "total_bytes": 1,
+         *             "total_files": 1
+         *           },
+         *           "result": {},
+         *           "started_at": "2026-11-18T09:30:00Z",
+         *           "state": "waiting",
+         *           "target": "target",
+         *           "version": "latest"
+         *         }
+         *       ]
+         *     }
+         */
         ListView_OperationView_: {
             /** Items */
             items: components["schemas"]["OperationView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[PackageView] */
+        /**
+         * ListView[PackageView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "cpus": 8,
+         *           "created_at": "2026-11-18T09:30:00Z",
+         *           "description": "Fine-tunes ResNet-50",
+         *           "flavor": "flavor",
+         *           "gpus": 2,
+         *           "kinds": [
+         *             "training"
+         *           ],
+         *           "memory_bytes": 1,
+         *           "models": [
+         *             "A100-80G"
+         *           ],
+         *           "name": "resnet",
+         *           "rdma": true
+         *         }
+         *       ]
+         *     }
+         */
         ListView_PackageView_: {
             /** Items */
             items: components["schemas"]["PackageView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[PartStatusView] */
+        /**
+         * ListView[PartStatusView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "cluster": "local",
+         *           "detail": "no GPU is free",
+         *           "healthy": true,
+         *           "kind": "server",
+         *           "last_error": "last-error",
+         *           "last_error_at": "2026-11-18T09:30:00Z",
+         *           "log": "log",
+         *           "name": "resnet",
+         *           "node": "a100-80g-001",
+         *           "restarts": 1,
+         *           "since": "2026-11-18T09:30:00Z"
+         *         }
+         *       ]
+         *     }
+         */
         ListView_PartStatusView_: {
             /** Items */
             items: components["schemas"]["PartStatusView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[PermissionGroupView] */
+        /**
+         * ListView[PermissionGroupView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "created_at": "2026-11-18T09:30:00Z",
+         *           "description": "Fine-tunes ResNet-50",
+         *           "functions": [
+         *             "train"
+         *           ],
+         *           "name": "resnet",
+         *           "users": [
+         *             "ann"
+         *           ],
+         *           "users_count": 1
+         *         }
+         *       ]
+         *     }
+         */
         ListView_PermissionGroupView_: {
             /** Items */
             items: components["schemas"]["PermissionGroupView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[PoolView] */
+        /**
+         * ListView[PoolView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "created_at": "2026-11-18T09:30:00Z",
+         *           "description": "Fine-tunes ResNet-50",
+         *           "gpus_allocated": 1,
+         *           "gpus_free": 1,
+         *           "gpus_total": 1,
+         *           "group": "vision",
+         *           "model": "A100-80G",
+         *           "name": "resnet",
+         *           "queued": 1,
+         *           "queues": [
+         *             "default"
+         *           ],
+         *           "running": 1
+         *         }
+         *       ]
+         *     }
+         */
         ListView_PoolView_: {
             /** Items */
             items: components["schemas"]["PoolView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[PresetView] */
+        /**
+         * ListView[PresetAssetView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "classes": [
+         *             "classe"
+         *           ],
+         *           "created_at": "2026-11-18T09:30:00Z",
+         *           "created_by": "created-by",
+         *           "description": "Fine-tunes ResNet-50",
+         *           "format": "format",
+         *           "kind": "model",
+         *           "name": "resnet",
+         *           "path": "runs/7",
+         *           "source": "source"
+         *         }
+         *       ]
+         *     }
+         */
+        ListView_PresetAssetView_: {
+            /** Items */
+            items: components["schemas"]["PresetAssetView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /**
+         * ListView[PresetView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "command": [
+         *             "python",
+         *             "train.py"
+         *           ],
+         *           "cpus": 8,
+         *           "created_at": "2026-11-18T09:30:00Z",
+         *           "created_by": "created-by",
+         *           "description": "Fine-tunes ResNet-50",
+         *           "env": {},
+         *           "gpus": 2,
+         *           "image": "image",
+         *           "memory_bytes": 1,
+         *           "name": "resnet",
+         *           "parameters": [
+         *             {
+         *               "choices": [],
+         *               "default": true,
+         *               "help": "help",
+         *               "max": 1,
+         *               "min": 1,
+         *               "name": "resnet",
+         *               "type": "choice"
+         *             }
+         *           ],
+         *           "shipped": true,
+         *           "time_limit_seconds": 1,
+         *           "title": "ResNet on our images",
+         *           "venv": "venv"
+         *         }
+         *       ]
+         *     }
+         */
         ListView_PresetView_: {
             /** Items */
             items: components["schemas"]["PresetView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[ProviderDetailView] */
+        /**
+         * ListView[ProviderDetailView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "allow": [
+         *             "allow"
+         *           ],
+         *           "api_token_set": true,
+         *           "client_id": "corral",
+         *           "client_secret_set": true,
+         *           "created_at": "2026-11-18T09:30:00Z",
+         *           "enabled": true,
+         *           "group": "vision",
+         *           "has_operator": true,
+         *           "id": "j-12",
+         *           "issuer": "issuer",
+         *           "kind": "training",
+         *           "organisation": "organisation",
+         *           "redirect_uri": "redirect-uri",
+         *           "title": "ResNet on our images",
+         *           "users": 1
+         *         }
+         *       ]
+         *     }
+         */
         ListView_ProviderDetailView_: {
             /** Items */
             items: components["schemas"]["ProviderDetailView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[ProviderView] */
+        /**
+         * ListView[ProviderView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "id": "j-12",
+         *           "kind": "training",
+         *           "login_url": "login-url",
+         *           "title": "ResNet on our images"
+         *         }
+         *       ]
+         *     }
+         */
         ListView_ProviderView_: {
             /** Items */
             items: components["schemas"]["ProviderView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[QueueView] */
+        /**
+         * ListView[QueueView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "blocking": "strict",
+         *           "borrowed_gpus": 1,
+         *           "description": "Fine-tunes ResNet-50",
+         *           "groups": [
+         *             "vision"
+         *           ],
+         *           "guaranteed_gpus": 1,
+         *           "held_gpus": 1,
+         *           "kinds": [
+         *             "training"
+         *           ],
+         *           "max_gpus": 1,
+         *           "max_job_gpus": 1,
+         *           "max_length": 1,
+         *           "max_seconds": 1,
+         *           "min_job_gpus": 1,
+         *           "name": "resnet",
+         *           "owed_gpus": 1,
+         *           "placement": "placement",
+         *           "policy": "policy",
+         *           "pool": "default",
+         *           "preempts": true,
+         *           "queued": 1,
+         *           "running": 1,
+         *           "weight": 1
+         *         }
+         *       ]
+         *     }
+         */
         ListView_QueueView_: {
             /** Items */
             items: components["schemas"]["QueueView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[QuotaUsageView] */
+        /**
+         * ListView[QuotaUsageView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "kinds": {},
+         *           "user": "ann",
+         *           "volumes": {}
+         *         }
+         *       ]
+         *     }
+         */
         ListView_QuotaUsageView_: {
             /** Items */
             items: components["schemas"]["QuotaUsageView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[ReceiptView] */
+        /**
+         * ListView[ReceiptView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "at": "2026-11-18T09:30:00Z",
+         *           "attempt": 1,
+         *           "back_at": "2026-11-18T09:30:00Z",
+         *           "detail": "no GPU is free",
+         *           "ended_at": "2026-11-18T09:30:00Z",
+         *           "expected_back": {
+         *             "p50": "p50",
+         *             "p90": "p90"
+         *           },
+         *           "for_job": "for-job",
+         *           "for_job_name": "for-job-name",
+         *           "for_user": "for-user",
+         *           "gpus": 2,
+         *           "id": 1,
+         *           "job": "j-12",
+         *           "job_name": "job-name",
+         *           "lost_gpu_seconds": 1,
+         *           "rule": "guarantee",
+         *           "saved": true,
+         *           "user": "ann"
+         *         }
+         *       ]
+         *     }
+         */
         ListView_ReceiptView_: {
             /** Items */
             items: components["schemas"]["ReceiptView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[RegistryImageView] */
+        /**
+         * ListView[RegistryImageView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "address": "registry.example.org/team/train:1.4",
+         *           "created_at": "2026-11-18T09:30:00Z",
+         *           "repository": "repository",
+         *           "size_bytes": 1,
+         *           "version": "latest"
+         *         }
+         *       ]
+         *     }
+         */
         ListView_RegistryImageView_: {
             /** Items */
             items: components["schemas"]["RegistryImageView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[RegistryLoginView] */
+        /**
+         * ListView[RegistryLoginView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "created_at": "2026-11-18T09:30:00Z",
+         *           "name": "resnet",
+         *           "platform": true,
+         *           "registry": "registry",
+         *           "username": "robot"
+         *         }
+         *       ]
+         *     }
+         */
         ListView_RegistryLoginView_: {
             /** Items */
             items: components["schemas"]["RegistryLoginView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[ReportView] */
+        /**
+         * ListView[ReportView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "created_at": "2026-11-18T09:30:00Z",
+         *           "created_by": "created-by",
+         *           "error": "error",
+         *           "formats": [
+         *             "format"
+         *           ],
+         *           "id": "j-12",
+         *           "period": "daily",
+         *           "schedule": "schedule",
+         *           "since": "2026-11-18T09:30:00Z",
+         *           "state": "working",
+         *           "title": "ResNet on our images",
+         *           "until": "2026-11-18T09:30:00Z"
+         *         }
+         *       ]
+         *     }
+         */
         ListView_ReportView_: {
             /** Items */
             items: components["schemas"]["ReportView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[ReservationView] */
+        /**
+         * ListView[ReservationView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "created_at": "2026-11-18T09:30:00Z",
+         *           "created_by": "created-by",
+         *           "gpu_count": 1,
+         *           "gpus": [
+         *             "a100-80g-001-gpu0"
+         *           ],
+         *           "groups": [
+         *             "vision"
+         *           ],
+         *           "in_force": true,
+         *           "lends": true,
+         *           "lent": 1,
+         *           "model": "A100-80G",
+         *           "name": "resnet",
+         *           "nodes": {},
+         *           "note": "note",
+         *           "pool": "default",
+         *           "since": "2026-11-18T09:30:00Z",
+         *           "state": "upcoming",
+         *           "until": "2026-11-18T09:30:00Z",
+         *           "used_by_owners": 1,
+         *           "users": [
+         *             "ann"
+         *           ]
+         *         }
+         *       ]
+         *     }
+         */
         ListView_ReservationView_: {
             /** Items */
             items: components["schemas"]["ReservationView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[RuleView] */
+        /**
+         * ListView[RuleView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "actions": [
+         *             "cordon-node"
+         *           ],
+         *           "builtin": true,
+         *           "channels": [
+         *             "channel"
+         *           ],
+         *           "clear_seconds": 1,
+         *           "comparison": "above",
+         *           "description": "Fine-tunes ResNet-50",
+         *           "enabled": true,
+         *           "for_seconds": 1,
+         *           "name": "resnet",
+         *           "notify_resolved": true,
+         *           "scope": "scope",
+         *           "severity": "info",
+         *           "signal": "signal",
+         *           "subjects": [
+         *             "j-12"
+         *           ],
+         *           "threshold": 1,
+         *           "unit": "unit"
+         *         }
+         *       ]
+         *     }
+         */
         ListView_RuleView_: {
             /** Items */
             items: components["schemas"]["RuleView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[ScheduleView] */
+        /**
+         * ListView[ScheduleView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "channels": [
+         *             "channel"
+         *           ],
+         *           "created_at": "2026-11-18T09:30:00Z",
+         *           "enabled": true,
+         *           "hour": 1,
+         *           "last_until": "last-until",
+         *           "name": "resnet",
+         *           "next_run": "next-run",
+         *           "period": "daily",
+         *           "weekday": 1
+         *         }
+         *       ]
+         *     }
+         */
         ListView_ScheduleView_: {
             /** Items */
             items: components["schemas"]["ScheduleView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[ScorePointView] */
+        /**
+         * ListView[ScorePointView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "at": "2026-11-18T09:30:00Z",
+         *           "model": "A100-80G",
+         *           "score": 1,
+         *           "usage": 1
+         *         }
+         *       ]
+         *     }
+         */
         ListView_ScorePointView_: {
             /** Items */
             items: components["schemas"]["ScorePointView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[ScoreView] */
+        /**
+         * ListView[ScoreView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "at": "2026-11-18T09:30:00Z",
+         *           "model": "A100-80G",
+         *           "score": 1,
+         *           "usage": 1,
+         *           "user": "ann"
+         *         }
+         *       ]
+         *     }
+         */
         ListView_ScoreView_: {
             /** Items */
             items: components["schemas"]["ScoreView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[SignalView] */
+        /**
+         * ListView[SignalView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "description": "Fine-tunes ResNet-50",
+         *           "name": "resnet",
+         *           "scope": "scope",
+         *           "unit": "unit"
+         *         }
+         *       ]
+         *     }
+         */
         ListView_SignalView_: {
             /** Items */
             items: components["schemas"]["SignalView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[SilenceView] */
+        /**
+         * ListView[SilenceView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "created_by": "created-by",
+         *           "ends_at": "2026-11-18T09:30:00Z",
+         *           "id": "j-12",
+         *           "reason": "new fans",
+         *           "rule": "rule",
+         *           "starts_at": "2026-11-18T09:30:00Z",
+         *           "subject": "j-12"
+         *         }
+         *       ]
+         *     }
+         */
         ListView_SilenceView_: {
             /** Items */
             items: components["schemas"]["SilenceView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[SimulationView] */
+        /**
+         * ListView[SimulationView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "base": {},
+         *           "candidate": {},
+         *           "created_at": "2026-11-18T09:30:00Z",
+         *           "created_by": "created-by",
+         *           "ended_at": "2026-11-18T09:30:00Z",
+         *           "error": "error",
+         *           "headline": {
+         *             "completion_mean_seconds": {
+         *               "base": 1,
+         *               "candidate": 1
+         *             },
+         *             "preemptions": {
+         *               "base": 1,
+         *               "candidate": 1
+         *             },
+         *             "utilization": {
+         *               "base": 1,
+         *               "candidate": 1
+         *             },
+         *             "wait_mean_seconds": {
+         *               "base": 1,
+         *               "candidate": 1
+         *             }
+         *           },
+         *           "id": "j-12",
+         *           "name": "resnet",
+         *           "progress": {
+         *             "ended_jobs": 1,
+         *             "eta_seconds": 1,
+         *             "fraction": 1,
+         *             "jobs": 1,
+         *             "phase": "waiting"
+         *           },
+         *           "result": {
+         *             "base": {
+         *               "busy": 1,
+         *               "completion_seconds": {
+         *                 "max": 1,
+         *                 "mean": 1,
+         *                 "p50": 1,
+         *                 "p90": 1,
+         *                 "p99": 1
+         *               },
+         *               "course": {
+         *                 "times": [],
+         *                 "used_gpus": [],
+         *                 "waiting_jobs": []
+         *               },
+         *               "cut_jobs": 1,
+         *               "gpu_hours": 1,
+         *               "gpus": 2,
+         *               "jain": 1,
+         *               "jain_slowdown": 1,
+         *               "jobs": 1,
+         *               "left_out_jobs": 1,
+         *               "lost_gpu_hours": 1,
+         *               "makespan_seconds": 1,
+         *               "nodes": 1,
+         *               "preemptions": 1,
+         *               "resizes": 1,
+         *               "slowdown": {
+         *                 "max": 1,
+         *                 "mean": 1,
+         *                 "p50": 1,
+         *                 "p90": 1,
+         *                 "p99": 1
+         *               },
+         *               "unfinished_jobs": 1,
+         *               "utilization": 1,
+         *               "wait_seconds": {
+         *                 "max": 1,
+         *                 "mean": 1,
+         *                 "p50": 1,
+         *                 "p90": 1,
+         *                 "p99": 1
+         *               },
+         *               "waiting_cdf": []
+         *             },
+         *             "candidate": {
+         *               "busy": 1,
+         *               "completion_seconds": {
+         *                 "max": 1,
+         *                 "mean": 1,
+         *                 "p50": 1,
+         *                 "p90": 1,
+         *                 "p99": 1
+         *               },
+         *               "course": {
+         *                 "times": [],
+         *                 "used_gpus": [],
+         *                 "waiting_jobs": []
+         *               },
+         *               "cut_jobs": 1,
+         *               "gpu_hours": 1,
+         *               "gpus": 2,
+         *               "jain": 1,
+         *               "jain_slowdown": 1,
+         *               "jobs": 1,
+         *               "left_out_jobs": 1,
+         *               "lost_gpu_hours": 1,
+         *               "makespan_seconds": 1,
+         *               "nodes": 1,
+         *               "preemptions": 1,
+         *               "resizes": 1,
+         *               "slowdown": {
+         *                 "max": 1,
+         *                 "mean": 1,
+         *                 "p50": 1,
+         *                 "p90": 1,
+         *                 "p99": 1
+         *               },
+         *               "unfinished_jobs": 1,
+         *               "utilization": 1,
+         *               "wait_seconds": {
+         *                 "max": 1,
+         *                 "mean": 1,
+         *                 "p50": 1,
+         *                 "p90": 1,
+         *                 "p99": 1
+         *               },
+         *               "waiting_cdf": []
+         *             },
+         *             "carried_jobs": 1,
+         *             "differences": [],
+         *             "estimated_jobs": 1,
+         *             "fidelity": {
+         *               "jobs": 1,
+         *               "real_wait_seconds": {
+         *                 "max": 1,
+         *                 "mean": 1,
+         *                 "p50": 1,
+         *                 "p90": 1,
+         *                 "p99": 1
+         *               },
+         *               "replayed_wait_seconds": {
+         *                 "max": 1,
+         *                 "mean": 1,
+         *                 "p50": 1,
+         *                 "p90": 1,
+         *                 "p99": 1
+         *               },
+         *               "words": "words"
+         *             },
+         *             "groups": [],
+         *             "jobs": 1,
+         *             "left_out": [],
+         *             "queues": [],
+         *             "seconds": 1,
+         *             "users": []
+         *           },
+         *           "since": "2026-11-18T09:30:00Z",
+         *           "source": "history",
+         *           "started_at": "2026-11-18T09:30:00Z",
+         *           "state": "waiting",
+         *           "until": "2026-11-18T09:30:00Z",
+         *           "words": {
+         *             "base": "base",
+         *             "candidate": "candidate"
+         *           }
+         *         }
+         *       ]
+         *     }
+         */
         ListView_SimulationView_: {
             /** Items */
             items: components["schemas"]["SimulationView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[SshKeyView] */
+        /**
+         * ListView[SshKeyView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "created_at": "2026-11-18T09:30:00Z",
+         *           "fingerprint": "fingerprint",
+         *           "id": "j-12",
+         *           "name": "resnet",
+         *           "public_key": "public-key"
+         *         }
+         *       ]
+         *     }
+         */
         ListView_SshKeyView_: {
             /** Items */
             items: components["schemas"]["SshKeyView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[TaskView] */
+        /**
+         * ListView[TaskView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "job": {
+         *             "after": [],
+         *             "allocation": {
+         *               "grants": [],
+         *               "model": "A100-80G"
+         *             },
+         *             "attempt": 1,
+         *             "attempt_id": "attempt-id",
+         *             "checkpoint_interval_seconds": 1,
+         *             "checkpointed_at": "2026-11-18T09:30:00Z",
+         *             "command": [],
+         *             "cpus": 8,
+         *             "created_at": "2026-11-18T09:30:00Z",
+         *             "end_reason": "end-reason",
+         *             "ended_at": "2026-11-18T09:30:00Z",
+         *             "env": {},
+         *             "exit_code": 0,
+         *             "faults": 1,
+         *             "flavor": "flavor",
+         *             "gpus": 2,
+         *             "grace_seconds": 1,
+         *             "id": "j-12",
+         *             "idles": true,
+         *             "kind": "training",
+         *             "labels": {},
+         *             "max_retries": 1,
+         *             "memory_bytes": 1,
+         *             "message": "fans are ordered",
+         *             "models": [],
+         *             "name": "resnet",
+         *             "nodes": 1,
+         *             "not_before": "not-before",
+         *             "package": "package",
+         *             "pinned_at": "2026-11-18T09:30:00Z",
+         *             "predicted": {
+         *               "like": "like",
+         *               "p50_seconds": 1,
+         *               "p90_seconds": 1,
+         *               "samples": 1
+         *             },
+         *             "preempted_for": "preempted-for",
+         *             "preemptible": true,
+         *             "preemptions": 1,
+         *             "priority": 5,
+         *             "queue": "default",
+         *             "queued_at": "2026-11-18T09:30:00Z",
+         *             "restart_unsaved": true,
+         *             "retries": 1,
+         *             "retry_on": [],
+         *             "started_at": "2026-11-18T09:30:00Z",
+         *             "state": "running",
+         *             "stopping_for": "stopping-for",
+         *             "time_limit_seconds": 1,
+         *             "user": "ann",
+         *             "workdir": "workdir"
+         *           },
+         *           "task": "training_task_1"
+         *         }
+         *       ]
+         *     }
+         */
         ListView_TaskView_: {
             /** Items */
             items: components["schemas"]["TaskView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[TokenView] */
+        /**
+         * ListView[TokenView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "created_at": "2026-11-18T09:30:00Z",
+         *           "expires_at": "2026-11-18T09:30:00Z",
+         *           "id": "j-12",
+         *           "last_used_at": "2026-11-18T09:30:00Z",
+         *           "name": "resnet",
+         *           "scopes": [
+         *             "read"
+         *           ]
+         *         }
+         *       ]
+         *     }
+         */
         ListView_TokenView_: {
             /** Items */
             items: components["schemas"]["TokenView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[UserView] */
+        /**
+         * ListView[UserView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "active_jobs": 1,
+         *           "created_at": "2026-11-18T09:30:00Z",
+         *           "disabled": true,
+         *           "display_name": "display-name",
+         *           "email": "ann@example.org",
+         *           "group": "vision",
+         *           "last_seen_at": "2026-11-18T09:30:00Z",
+         *           "must_change_password": true,
+         *           "name": "resnet",
+         *           "permission_group": "permission-group",
+         *           "provider": "provider",
+         *           "role": "scientist"
+         *         }
+         *       ]
+         *     }
+         */
         ListView_UserView_: {
             /** Items */
             items: components["schemas"]["UserView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[VersionFileView] */
+        /**
+         * ListView[VersionFileView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "digest": "digest",
+         *           "executable": true,
+         *           "kind": "file",
+         *           "name": "resnet",
+         *           "path": "runs/7",
+         *           "size": 1,
+         *           "target": "target"
+         *         }
+         *       ]
+         *     }
+         */
         ListView_VersionFileView_: {
             /** Items */
             items: components["schemas"]["VersionFileView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[VersionView] */
+        /**
+         * ListView[VersionView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "at": "2026-11-18T09:30:00Z",
+         *           "author": "author",
+         *           "bytes": 1,
+         *           "files": 1,
+         *           "id": "j-12",
+         *           "message": "fans are ordered",
+         *           "new_bytes": 1,
+         *           "number": 1,
+         *           "parent": "parent",
+         *           "produced_by": "produced-by",
+         *           "short": "short",
+         *           "tags": [
+         *             "tag"
+         *           ],
+         *           "tree": "tree"
+         *         }
+         *       ]
+         *     }
+         */
         ListView_VersionView_: {
             /** Items */
             items: components["schemas"]["VersionView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[VolumeFileView] */
+        /**
+         * ListView[VolumeFileView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "kind": "file",
+         *           "modified_at": "2026-11-18T09:30:00Z",
+         *           "path": "runs/7",
+         *           "size": 1
+         *         }
+         *       ]
+         *     }
+         */
         ListView_VolumeFileView_: {
             /** Items */
             items: components["schemas"]["VolumeFileView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[VolumeView] */
+        /**
+         * ListView[VolumeView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "cluster": "local",
+         *           "created_at": "2026-11-18T09:30:00Z",
+         *           "description": "Fine-tunes ResNet-50",
+         *           "full": true,
+         *           "id": "j-12",
+         *           "jobs": [
+         *             {
+         *               "id": "j-12",
+         *               "mode": "mode",
+         *               "name": "resnet",
+         *               "path": "runs/7",
+         *               "state": "running",
+         *               "user": "ann"
+         *             }
+         *           ],
+         *           "may_write": true,
+         *           "measured_at": "2026-11-18T09:30:00Z",
+         *           "message": "fans are ordered",
+         *           "mine": true,
+         *           "name": "resnet",
+         *           "object_store": "object-store",
+         *           "owner": "ann",
+         *           "prefix": "prefix",
+         *           "read_only": true,
+         *           "shares": [
+         *             {
+         *               "kind": "user",
+         *               "mode": "ro",
+         *               "name": "resnet"
+         *             }
+         *           ],
+         *           "size_bytes": 1,
+         *           "state": "creating",
+         *           "type": "filesystem",
+         *           "used_bytes": 1
+         *         }
+         *       ]
+         *     }
+         */
         ListView_VolumeView_: {
             /** Items */
             items: components["schemas"]["VolumeView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[WorkbenchView] */
+        /**
+         * ListView[WorkbenchView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "id": "j-12",
+         *           "idle_seconds": 1,
+         *           "idle_stop_seconds": 1,
+         *           "image": "image",
+         *           "job": {
+         *             "after": [],
+         *             "allocation": {
+         *               "grants": [],
+         *               "model": "A100-80G"
+         *             },
+         *             "attempt": 1,
+         *             "attempt_id": "attempt-id",
+         *             "checkpoint_interval_seconds": 1,
+         *             "checkpointed_at": "2026-11-18T09:30:00Z",
+         *             "command": [],
+         *             "cpus": 8,
+         *             "created_at": "2026-11-18T09:30:00Z",
+         *             "end_reason": "end-reason",
+         *             "ended_at": "2026-11-18T09:30:00Z",
+         *             "env": {},
+         *             "exit_code": 0,
+         *             "faults": 1,
+         *             "flavor": "flavor",
+         *             "gpus": 2,
+         *             "grace_seconds": 1,
+         *             "id": "j-12",
+         *             "idles": true,
+         *             "kind": "training",
+         *             "labels": {},
+         *             "max_retries": 1,
+         *             "memory_bytes": 1,
+         *             "message": "fans are ordered",
+         *             "models": [],
+         *             "name": "resnet",
+         *             "nodes": 1,
+         *             "not_before": "not-before",
+         *             "package": "package",
+         *             "pinned_at": "2026-11-18T09:30:00Z",
+         *             "predicted": {
+         *               "like": "like",
+         *               "p50_seconds": 1,
+         *               "p90_seconds": 1,
+         *               "samples": 1
+         *             },
+         *             "preempted_for": "preempted-for",
+         *             "preemptible": true,
+         *             "preemptions": 1,
+         *             "priority": 5,
+         *             "queue": "default",
+         *             "queued_at": "2026-11-18T09:30:00Z",
+         *             "restart_unsaved": true,
+         *             "retries": 1,
+         *             "retry_on": [],
+         *             "started_at": "2026-11-18T09:30:00Z",
+         *             "state": "running",
+         *             "stopping_for": "stopping-for",
+         *             "time_limit_seconds": 1,
+         *             "user": "ann",
+         *             "workdir": "workdir"
+         *           },
+         *           "jupyter": {
+         *             "address": "registry.example.org/team/train:1.4",
+         *             "ready": true
+         *           },
+         *           "message": "fans are ordered",
+         *           "name": "resnet",
+         *           "ssh": {
+         *             "account": "account",
+         *             "command": "command",
+         *             "host": "host",
+         *             "host_key": "host-key",
+         *             "port": 1,
+         *             "ready": true,
+         *             "sessions": 1
+         *           },
+         *           "state": "running",
+         *           "user": "ann",
+         *           "venv": "venv"
+         *         }
+         *       ]
+         *     }
+         */
         ListView_WorkbenchView_: {
             /** Items */
             items: components["schemas"]["WorkbenchView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** LogMatchView */
+        /**
+         * LogMatchView
+         * @example {
+         *       "attempt": 1,
+         *       "line": 1,
+         *       "offset": 1,
+         *       "rank": 1,
+         *       "text": "text"
+         *     }
+         */
         LogMatchView: {
             /** Attempt */
             attempt: number;
@@ -7151,7 +11237,13 @@ export interface components {
              */
             text: string;
         };
-        /** LoginCreate */
+        /**
+         * LoginCreate
+         * @example {
+         *       "password": "password",
+         *       "user": "ann"
+         *     }
+         */
         LoginCreate: {
             /**
              * New Password
@@ -7168,7 +11260,14 @@ export interface components {
             /** User */
             user: string;
         };
-        /** LoginPut */
+        /**
+         * LoginPut
+         * @example {
+         *       "registry": "registry",
+         *       "secret": "secret",
+         *       "username": "robot"
+         *     }
+         */
         LoginPut: {
             /**
              * Platform
@@ -7186,7 +11285,14 @@ export interface components {
             /** Username */
             username: string;
         };
-        /** LoginView */
+        /**
+         * LoginView
+         * @example {
+         *       "must_change_password": true,
+         *       "role": "scientist",
+         *       "user": "ann"
+         *     }
+         */
         LoginView: {
             /**
              * Csrf Token
@@ -7201,7 +11307,14 @@ export interface components {
             /** User */
             user: string;
         };
-        /** MapNodeView */
+        /**
+         * MapNodeView
+         * @example {
+         *       "cluster": "local",
+         *       "id": "j-12",
+         *       "state": "ready"
+         *     }
+         */
         MapNodeView: {
             /** Cluster */
             cluster: string;
@@ -7209,7 +11322,31 @@ export interface components {
             id: string;
             state: components["schemas"]["NodeState"];
         };
-        /** MeView */
+        /**
+         * MeView
+         * @example {
+         *       "display_name": "display-name",
+         *       "email": "ann@example.org",
+         *       "functions": [
+         *         "train"
+         *       ],
+         *       "group": "vision",
+         *       "limits": {
+         *         "max_gpus_per_job": 1,
+         *         "max_gpus_per_user": 1,
+         *         "max_seconds": 1,
+         *         "max_total_gpus": 1,
+         *         "smallest_share": 1
+         *       },
+         *       "must_change_password": true,
+         *       "name": "resnet",
+         *       "permission_group": "permission-group",
+         *       "pool": "default",
+         *       "provider": "provider",
+         *       "quota": {},
+         *       "role": "scientist"
+         *     }
+         */
         MeView: {
             /** Csrf Token */
             csrf_token?: string | null;
@@ -7241,7 +11378,15 @@ export interface components {
             };
             role: components["schemas"]["Role"];
         };
-        /** MetadataView */
+        /**
+         * MetadataView
+         * @example {
+         *       "branch": "branch",
+         *       "has_token": true,
+         *       "kind": "store",
+         *       "url": "https://example.org/hook"
+         *     }
+         */
         MetadataView: {
             /** Branch */
             branch: string | null;
@@ -7255,7 +11400,30 @@ export interface components {
             /** Url */
             url: string | null;
         };
-        /** MetricsView */
+        /**
+         * MetricsView
+         * @example {
+         *       "series": [
+         *         {
+         *           "metric": "metric",
+         *           "points": [
+         *             {
+         *               "at": "2026-11-18T09:30:00Z",
+         *               "count": 1,
+         *               "least": 1,
+         *               "mean": 1,
+         *               "most": 1
+         *             }
+         *           ],
+         *           "subject": "j-12",
+         *           "unit": "unit"
+         *         }
+         *       ],
+         *       "since": "2026-11-18T09:30:00Z",
+         *       "step_seconds": 1,
+         *       "until": "2026-11-18T09:30:00Z"
+         *     }
+         */
         MetricsView: {
             /** Series */
             series: components["schemas"]["SeriesView"][];
@@ -7266,7 +11434,14 @@ export interface components {
             /** Until */
             until: string;
         };
-        /** MissingView */
+        /**
+         * MissingView
+         * @example {
+         *       "missing": [
+         *         "missing"
+         *       ]
+         *     }
+         */
         MissingView: {
             /** Missing */
             missing: string[];
@@ -7274,6 +11449,10 @@ export interface components {
         /**
          * MountBody
          * @description A mount, in parts.
+         * @example {
+         *       "path": "runs/7",
+         *       "source": "source"
+         *     }
          */
         MountBody: {
             /**
@@ -7306,6 +11485,16 @@ export interface components {
         /**
          * MountView
          * @description Storage that a job mounts.
+         * @example {
+         *       "dataset": "dataset",
+         *       "kind": "volume",
+         *       "mode": "mode",
+         *       "path": "runs/7",
+         *       "prefetch": true,
+         *       "source": "source",
+         *       "version": "latest",
+         *       "volume_id": "volume-id"
+         *     }
          */
         MountView: {
             /** Dataset */
@@ -7335,7 +11524,41 @@ export interface components {
          * @enum {string}
          */
         MoveState: "waiting" | "moving" | "done" | "left-out" | "cancelled";
-        /** MoveView */
+        /**
+         * MoveView
+         * @example {
+         *       "after": {
+         *         "grants": [
+         *           {
+         *             "cpus": 8,
+         *             "gpu_share": 1,
+         *             "gpus": [],
+         *             "memory_bytes": 1,
+         *             "node": "a100-80g-001"
+         *           }
+         *         ],
+         *         "model": "A100-80G"
+         *       },
+         *       "before": {
+         *         "grants": [
+         *           {
+         *             "cpus": 8,
+         *             "gpu_share": 1,
+         *             "gpus": [],
+         *             "memory_bytes": 1,
+         *             "node": "a100-80g-001"
+         *           }
+         *         ],
+         *         "model": "A100-80G"
+         *       },
+         *       "from_node": "from-node",
+         *       "job": "j-12",
+         *       "lost_gpu_hours": 1,
+         *       "name": "resnet",
+         *       "to_node": "to-node",
+         *       "user": "ann"
+         *     }
+         */
         MoveView: {
             after: components["schemas"]["AllocationView"];
             before: components["schemas"]["AllocationView"];
@@ -7358,12 +11581,30 @@ export interface components {
         /**
          * NamesDelete
          * @description All of them, or none.
+         * @example {
+         *       "names": [
+         *         "resnet"
+         *       ]
+         *     }
          */
         NamesDelete: {
             /** Names */
             names: string[];
         };
-        /** NewTokenView */
+        /**
+         * NewTokenView
+         * @example {
+         *       "created_at": "2026-11-18T09:30:00Z",
+         *       "expires_at": "2026-11-18T09:30:00Z",
+         *       "id": "j-12",
+         *       "last_used_at": "2026-11-18T09:30:00Z",
+         *       "name": "resnet",
+         *       "scopes": [
+         *         "read"
+         *       ],
+         *       "token": "token"
+         *     }
+         */
         NewTokenView: {
             /** Created At */
             created_at: string;
@@ -7384,16 +11625,122 @@ export interface components {
             token: string;
         };
         /**
+         * NodeDrain
+         * @example {}
+         */
+        NodeDrain: {
+            /**
+             * Empty By
+             * @description Jobs that are left at this time are asked to save and continue elsewhere; in the past: now. Null: jobs run to their end.
+             */
+            empty_by?: string | null;
+        };
+        /**
          * NodeState
          * @enum {string}
          */
-        NodeState: "ready" | "cordoned" | "draining" | "down";
-        /** NodeView */
+        NodeState: "ready" | "cordoned" | "draining" | "drained" | "down";
+        /**
+         * NodeView
+         * @example {
+         *       "cluster": "local",
+         *       "cpus": 8,
+         *       "drain": {
+         *         "drained_at": "2026-11-18T09:30:00Z",
+         *         "empty_by": "empty-by",
+         *         "started_at": "2026-11-18T09:30:00Z",
+         *         "started_by": "started-by"
+         *       },
+         *       "gpus": [
+         *         {
+         *           "allocated": 1,
+         *           "cluster": "local",
+         *           "evidence": [
+         *             {
+         *               "advice": "advice",
+         *               "at": "2026-11-18T09:30:00Z",
+         *               "sign": "hot",
+         *               "text": "text"
+         *             }
+         *           ],
+         *           "free": true,
+         *           "health": "healthy",
+         *           "health_since": "health-since",
+         *           "id": "j-12",
+         *           "index": 1,
+         *           "jobs": [
+         *             {
+         *               "gpus": 2,
+         *               "id": "j-12",
+         *               "name": "resnet",
+         *               "state": "running",
+         *               "user": "ann"
+         *             }
+         *           ],
+         *           "link_group": "link-group",
+         *           "memory_bytes": 1,
+         *           "model": "A100-80G",
+         *           "node": "a100-80g-001",
+         *           "pool": "default",
+         *           "reading": {
+         *             "at": "2026-11-18T09:30:00Z",
+         *             "ecc_corrected": 1,
+         *             "ecc_uncorrected": 1,
+         *             "energy_joules": 1,
+         *             "lost": true,
+         *             "memory_clock_mhz": 1,
+         *             "memory_total_bytes": 1,
+         *             "memory_used_bytes": 1,
+         *             "power_limit_watts": 1,
+         *             "power_watts": 1,
+         *             "processes": 1,
+         *             "remap_failed": true,
+         *             "remapped_rows": 1,
+         *             "sm_activity": 1,
+         *             "sm_clock_mhz": 1,
+         *             "stale": true,
+         *             "temperature_celsius": 1,
+         *             "throttle_reasons": [],
+         *             "utilization": 1
+         *           },
+         *           "reserved": true,
+         *           "taken": true
+         *         }
+         *       ],
+         *       "gpus_allocated": 1,
+         *       "gpus_free": 1,
+         *       "gpus_reserved": 1,
+         *       "gpus_total": 1,
+         *       "id": "j-12",
+         *       "jobs": [
+         *         {
+         *           "gpus": 2,
+         *           "id": "j-12",
+         *           "name": "resnet",
+         *           "state": "running",
+         *           "user": "ann"
+         *         }
+         *       ],
+         *       "labels": {},
+         *       "load": 1,
+         *       "memory_bytes": 1,
+         *       "reason": "new fans",
+         *       "state": "ready",
+         *       "taken": {
+         *         "cpus": 8,
+         *         "gpus": 2,
+         *         "memory_bytes": 1
+         *       },
+         *       "withheld": "ready"
+         *     }
+         */
         NodeView: {
             /** Cluster */
             cluster: string;
             /** Cpus */
             cpus: number;
+            /** @description The drain of the node; null if it is not being drained. */
+            drain: components["schemas"]["DrainView"] | null;
             /** Gpus */
             gpus: components["schemas"]["GpuView"][];
             /** Gpus Allocated */
@@ -7433,7 +11780,14 @@ export interface components {
             /** @description State set by an operator: ready, cordoned or draining. */
             withheld: components["schemas"]["NodeState"];
         };
-        /** NodesAdded */
+        /**
+         * NodesAdded
+         * @example {
+         *       "gpus": 2,
+         *       "model": "A100-80G",
+         *       "nodes": 1
+         *     }
+         */
         NodesAdded: {
             /**
              * Cpus
@@ -7451,7 +11805,14 @@ export interface components {
             /** Pool */
             pool?: string | null;
         };
-        /** ObjectIds */
+        /**
+         * ObjectIds
+         * @example {
+         *       "ids": [
+         *         "0000000000000000000000000000000000000000000000000000000000000000"
+         *       ]
+         *     }
+         */
         ObjectIds: {
             /** Ids */
             ids: string[];
@@ -7459,6 +11820,10 @@ export interface components {
         /**
          * ObjectStorageBody
          * @description A bucket, or a part of one.
+         * @example {
+         *       "kind": "object",
+         *       "object_store": "object-store"
+         *     }
          */
         ObjectStorageBody: {
             /**
@@ -7477,7 +11842,14 @@ export interface components {
              */
             prefix?: string;
         };
-        /** ObjectStoreCreate */
+        /**
+         * ObjectStoreCreate
+         * @example {
+         *       "bucket": "lab-data",
+         *       "kind": "s3",
+         *       "name": "resnet"
+         *     }
+         */
         ObjectStoreCreate: {
             /**
              * Access Key
@@ -7527,6 +11899,7 @@ export interface components {
         /**
          * ObjectStoreEdit
          * @description Changes to the access to a bucket. Fields that are left out keep their values.
+         * @example {}
          */
         ObjectStoreEdit: {
             /**
@@ -7557,7 +11930,14 @@ export interface components {
          * @enum {string}
          */
         ObjectStoreKind: "s3" | "gcs";
-        /** ObjectStoreTestView */
+        /**
+         * ObjectStoreTestView
+         * @example {
+         *       "detail": "no GPU is free",
+         *       "objects_seen": 1,
+         *       "ok": true
+         *     }
+         */
         ObjectStoreTestView: {
             /** Detail */
             detail: string;
@@ -7569,7 +11949,22 @@ export interface components {
             /** Ok */
             ok: boolean;
         };
-        /** ObjectStoreView */
+        /**
+         * ObjectStoreView
+         * @example {
+         *       "access_key": "access-key",
+         *       "allow_write": true,
+         *       "bucket": "lab-data",
+         *       "created_at": "2026-11-18T09:30:00Z",
+         *       "endpoint": "endpoint",
+         *       "has_secret": true,
+         *       "kind": "s3",
+         *       "name": "resnet",
+         *       "prefix": "prefix",
+         *       "region": "region",
+         *       "volumes": 1
+         *     }
+         */
         ObjectStoreView: {
             /** Access Key */
             access_key: string;
@@ -7599,14 +11994,28 @@ export interface components {
              */
             volumes: number;
         };
-        /** ObjectTakenView */
+        /**
+         * ObjectTakenView
+         * @example {
+         *       "bytes": 1,
+         *       "id": "j-12"
+         *     }
+         */
         ObjectTakenView: {
             /** Bytes */
             bytes: number;
             /** Id */
             id: string;
         };
-        /** OnboardCreate */
+        /**
+         * OnboardCreate
+         * @example {
+         *       "provider": "provider",
+         *       "subjects": [
+         *         "j-12"
+         *       ]
+         *     }
+         */
         OnboardCreate: {
             /**
              * Group
@@ -7629,7 +12038,17 @@ export interface components {
          * @enum {string}
          */
         Operation: "edit" | "start";
-        /** OperationProgressView */
+        /**
+         * OperationProgressView
+         * @example {
+         *       "done_bytes": 1,
+         *       "done_files": 1,
+         *       "fraction": 1,
+         *       "phase": "phase",
+         *       "total_bytes": 1,
+         *       "total_files": 1
+         *     }
+         */
         OperationProgressView: {
             /** Done Bytes */
             done_bytes: number;
@@ -7647,6 +12066,28 @@ export interface components {
         /**
          * OperationView
          * @description A long operation on datasets: a commit, a verification, a pull or a garbage collection.
+         * @example {
+         *       "created_at": "2026-11-18T09:30:00Z",
+         *       "created_by": "created-by",
+         *       "dataset": "dataset",
+         *       "ended_at": "2026-11-18T09:30:00Z",
+         *       "error": "error",
+         *       "id": "j-12",
+         *       "kind": "commit",
+         *       "progress": {
+         *         "done_bytes": 1,
+         *         "done_files": 1,
+         *         "fraction": 1,
+         *         "phase": "phase",
+         *         "total_bytes": 1,
+         *         "total_files": 1
+         *       },
+         *       "result": {},
+         *       "started_at": "2026-11-18T09:30:00Z",
+         *       "state": "waiting",
+         *       "target": "target",
+         *       "version": "latest"
+         *     }
          */
         OperationView: {
             /** Created At */
@@ -7690,7 +12131,13 @@ export interface components {
              */
             version: string | null;
         };
-        /** OptionView */
+        /**
+         * OptionView
+         * @example {
+         *       "description": "Fine-tunes ResNet-50",
+         *       "name": "resnet"
+         *     }
+         */
         OptionView: {
             /**
              * Description
@@ -7706,6 +12153,29 @@ export interface components {
         /**
          * OptionsView
          * @description Each list in the order in which the options are shown, the default one first.
+         * @example {
+         *       "functions": [
+         *         {
+         *           "description": "Fine-tunes ResNet-50",
+         *           "name": "train"
+         *         }
+         *       ],
+         *       "ordering_policies": [
+         *         {
+         *           "description": "Fine-tunes ResNet-50",
+         *           "name": "resnet",
+         *           "ranks_jobs": true,
+         *           "uses_own_order": true,
+         *           "uses_score": true
+         *         }
+         *       ],
+         *       "placement_policies": [
+         *         {
+         *           "description": "Fine-tunes ResNet-50",
+         *           "name": "resnet"
+         *         }
+         *       ]
+         *     }
          */
         OptionsView: {
             /**
@@ -7718,7 +12188,42 @@ export interface components {
             /** Placement Policies */
             placement_policies: components["schemas"]["OptionView"][];
         };
-        /** OrderView */
+        /**
+         * OrderView
+         * @example {
+         *       "lines": [
+         *         {
+         *           "jobs": [
+         *             {
+         *               "cluster": "local",
+         *               "detail": "no GPU is free",
+         *               "estimated_start": {
+         *                 "made_at": "2026-11-18T09:30:00Z",
+         *                 "p50": "p50",
+         *                 "p90": "p90"
+         *               },
+         *               "gpus": 2,
+         *               "id": "j-12",
+         *               "moved": true,
+         *               "name": "resnet",
+         *               "nodes": 1,
+         *               "pinned": true,
+         *               "planned_start": "planned-start",
+         *               "position": 1,
+         *               "priority": 5,
+         *               "queued_at": "2026-11-18T09:30:00Z",
+         *               "score": 1,
+         *               "user": "ann"
+         *             }
+         *           ],
+         *           "length": 1,
+         *           "line": "single",
+         *           "model": "A100-80G"
+         *         }
+         *       ],
+         *       "waiting_for_others": 1
+         *     }
+         */
         OrderView: {
             /** Lines */
             lines: components["schemas"]["LineView"][];
@@ -7731,6 +12236,27 @@ export interface components {
         /**
          * OrderedJobView
          * @description A position in a waiting line; of a job that the caller may not see, only its owner and its size are shown.
+         * @example {
+         *       "cluster": "local",
+         *       "detail": "no GPU is free",
+         *       "estimated_start": {
+         *         "made_at": "2026-11-18T09:30:00Z",
+         *         "p50": "p50",
+         *         "p90": "p90"
+         *       },
+         *       "gpus": 2,
+         *       "id": "j-12",
+         *       "moved": true,
+         *       "name": "resnet",
+         *       "nodes": 1,
+         *       "pinned": true,
+         *       "planned_start": "planned-start",
+         *       "position": 1,
+         *       "priority": 5,
+         *       "queued_at": "2026-11-18T09:30:00Z",
+         *       "score": 1,
+         *       "user": "ann"
+         *     }
          */
         OrderedJobView: {
             /**
@@ -7770,7 +12296,16 @@ export interface components {
             /** User */
             user: string;
         };
-        /** OrderingPolicyView */
+        /**
+         * OrderingPolicyView
+         * @example {
+         *       "description": "Fine-tunes ResNet-50",
+         *       "name": "resnet",
+         *       "ranks_jobs": true,
+         *       "uses_own_order": true,
+         *       "uses_score": true
+         *     }
+         */
         OrderingPolicyView: {
             /**
              * Description
@@ -7811,6 +12346,35 @@ export interface components {
         /**
          * OverviewView
          * @description The installation in a few numbers; a value that no device reports is null, not zero.
+         * @example {
+         *       "alerts": {},
+         *       "allocation": 1,
+         *       "compute_efficiency": 1,
+         *       "cpu": 1,
+         *       "gpus": 2,
+         *       "gpus_allocated": 1,
+         *       "gpus_failed": 1,
+         *       "gpus_free": 1,
+         *       "gpus_reserved": 1,
+         *       "gpus_stale": 1,
+         *       "gpus_suspect": 1,
+         *       "gpus_taken": 1,
+         *       "idle_gpus": 1,
+         *       "jobs": {},
+         *       "memory_total_bytes": 1,
+         *       "memory_used_bytes": 1,
+         *       "nodes": 1,
+         *       "nodes_by_state": {},
+         *       "power_limit_watts": 1,
+         *       "power_watts": 1,
+         *       "queued": 1,
+         *       "running": 1,
+         *       "temperature_celsius": 1,
+         *       "temperature_mean_celsius": 1,
+         *       "utilization": 1,
+         *       "wait_seconds_max": 1,
+         *       "wait_seconds_median": 1
+         *     }
          */
         OverviewView: {
             /** Alerts */
@@ -7904,7 +12468,12 @@ export interface components {
              */
             wait_seconds_median: number | null;
         };
-        /** PackageCreate */
+        /**
+         * PackageCreate
+         * @example {
+         *       "name": "resnet"
+         *     }
+         */
         PackageCreate: {
             /**
              * Cpus
@@ -7951,6 +12520,7 @@ export interface components {
         /**
          * PackageEdit
          * @description Changes to a package. Fields that are left out keep their values.
+         * @example {}
          */
         PackageEdit: {
             /**
@@ -7993,7 +12563,25 @@ export interface components {
              */
             rdma?: boolean;
         };
-        /** PackageView */
+        /**
+         * PackageView
+         * @example {
+         *       "cpus": 8,
+         *       "created_at": "2026-11-18T09:30:00Z",
+         *       "description": "Fine-tunes ResNet-50",
+         *       "flavor": "flavor",
+         *       "gpus": 2,
+         *       "kinds": [
+         *         "training"
+         *       ],
+         *       "memory_bytes": 1,
+         *       "models": [
+         *         "A100-80G"
+         *       ],
+         *       "name": "resnet",
+         *       "rdma": true
+         *     }
+         */
         PackageView: {
             /**
              * Available
@@ -8044,7 +12632,13 @@ export interface components {
             /** Rdma */
             rdma: boolean;
         };
-        /** PairView */
+        /**
+         * PairView
+         * @example {
+         *       "base": 1,
+         *       "candidate": 1
+         *     }
+         */
         PairView: {
             /** Base */
             base: number;
@@ -8054,6 +12648,15 @@ export interface components {
         /**
          * PanelKindView
          * @description One kind over all models; jobs without GPUs count too.
+         * @example {
+         *       "free": 1,
+         *       "gap": 1,
+         *       "kind": "training",
+         *       "occupied": 1,
+         *       "queued": 1,
+         *       "running": 1,
+         *       "total": 1
+         *     }
          */
         PanelKindView: {
             /**
@@ -8091,6 +12694,15 @@ export interface components {
         /**
          * PanelModelView
          * @description One GPU model over all kinds; each GPU counts once.
+         * @example {
+         *       "free": 1,
+         *       "gap": 1,
+         *       "model": "A100-80G",
+         *       "occupied": 1,
+         *       "queued": 1,
+         *       "running": 1,
+         *       "total": 1
+         *     }
          */
         PanelModelView: {
             /**
@@ -8126,7 +12738,45 @@ export interface components {
              */
             total: number;
         };
-        /** PanelPage */
+        /**
+         * PanelPage
+         * @example {
+         *       "items": [
+         *         {
+         *           "free": 1,
+         *           "gap": 1,
+         *           "kind": "training",
+         *           "model": "A100-80G",
+         *           "occupied": 1,
+         *           "queued": 1,
+         *           "running": 1,
+         *           "total": 1
+         *         }
+         *       ],
+         *       "kinds": [
+         *         {
+         *           "free": 1,
+         *           "gap": 1,
+         *           "kind": "training",
+         *           "occupied": 1,
+         *           "queued": 1,
+         *           "running": 1,
+         *           "total": 1
+         *         }
+         *       ],
+         *       "models": [
+         *         {
+         *           "free": 1,
+         *           "gap": 1,
+         *           "model": "A100-80G",
+         *           "occupied": 1,
+         *           "queued": 1,
+         *           "running": 1,
+         *           "total": 1
+         *         }
+         *       ]
+         *     }
+         */
         PanelPage: {
             /** Items */
             items: components["schemas"]["PanelView"][];
@@ -8146,6 +12796,16 @@ export interface components {
         /**
          * PanelView
          * @description One kind and GPU model.
+         * @example {
+         *       "free": 1,
+         *       "gap": 1,
+         *       "kind": "training",
+         *       "model": "A100-80G",
+         *       "occupied": 1,
+         *       "queued": 1,
+         *       "running": 1,
+         *       "total": 1
+         *     }
          */
         PanelView: {
             /**
@@ -8186,8 +12846,21 @@ export interface components {
          * ParameterType
          * @enum {string}
          */
-        ParameterType: "choice" | "int" | "float" | "bool" | "text" | "path";
-        /** ParameterView */
+        ParameterType: "choice" | "int" | "float" | "bool" | "text" | "path" | "model" | "dataset";
+        /**
+         * ParameterView
+         * @example {
+         *       "choices": [
+         *         "choice"
+         *       ],
+         *       "default": true,
+         *       "help": "help",
+         *       "max": 1,
+         *       "min": 1,
+         *       "name": "resnet",
+         *       "type": "choice"
+         *     }
+         */
         ParameterView: {
             /** Choices */
             choices: string[];
@@ -8214,6 +12887,19 @@ export interface components {
         /**
          * PartStatusView
          * @description One part of the platform, as the status page shows it.
+         * @example {
+         *       "cluster": "local",
+         *       "detail": "no GPU is free",
+         *       "healthy": true,
+         *       "kind": "server",
+         *       "last_error": "last-error",
+         *       "last_error_at": "2026-11-18T09:30:00Z",
+         *       "log": "log",
+         *       "name": "resnet",
+         *       "node": "a100-80g-001",
+         *       "restarts": 1,
+         *       "since": "2026-11-18T09:30:00Z"
+         *     }
          */
         PartStatusView: {
             /**
@@ -8262,6 +12948,11 @@ export interface components {
         /**
          * PartView
          * @description One part of the server and its health.
+         * @example {
+         *       "detail": "no GPU is free",
+         *       "healthy": true,
+         *       "name": "resnet"
+         *     }
          */
         PartView: {
             /** Detail */
@@ -8271,7 +12962,13 @@ export interface components {
             /** Name */
             name: string;
         };
-        /** PasswordChange */
+        /**
+         * PasswordChange
+         * @example {
+         *       "new": "new",
+         *       "old": "old"
+         *     }
+         */
         PasswordChange: {
             /** New */
             new: string;
@@ -8284,7 +12981,16 @@ export interface components {
              */
             revoke_tokens?: boolean;
         };
-        /** PastEstimateView */
+        /**
+         * PastEstimateView
+         * @example {
+         *       "job": "j-12",
+         *       "made_at": "2026-11-18T09:30:00Z",
+         *       "p50": "p50",
+         *       "p90": "p90",
+         *       "started_at": "2026-11-18T09:30:00Z"
+         *     }
+         */
         PastEstimateView: {
             /** Job */
             job: string;
@@ -8297,7 +13003,17 @@ export interface components {
             /** Started At */
             started_at: string;
         };
-        /** PermissionGroupCreate */
+        /**
+         * Period
+         * @enum {string}
+         */
+        Period: "month" | "quarter" | "total";
+        /**
+         * PermissionGroupCreate
+         * @example {
+         *       "name": "resnet"
+         *     }
+         */
         PermissionGroupCreate: {
             /**
              * Description
@@ -8312,7 +13028,10 @@ export interface components {
             /** Name */
             name: string;
         };
-        /** PermissionGroupEdit */
+        /**
+         * PermissionGroupEdit
+         * @example {}
+         */
         PermissionGroupEdit: {
             /** Description */
             description?: string | null;
@@ -8322,7 +13041,21 @@ export interface components {
              */
             functions?: ("train" | "distribute" | "workbench" | "tasks" | "volumes" | "datasets" | "images" | "see-others-jobs" | "tokens")[] | null;
         };
-        /** PermissionGroupView */
+        /**
+         * PermissionGroupView
+         * @example {
+         *       "created_at": "2026-11-18T09:30:00Z",
+         *       "description": "Fine-tunes ResNet-50",
+         *       "functions": [
+         *         "train"
+         *       ],
+         *       "name": "resnet",
+         *       "users": [
+         *         "ann"
+         *       ],
+         *       "users_count": 1
+         *     }
+         */
         PermissionGroupView: {
             /** Created At */
             created_at: string;
@@ -8337,7 +13070,28 @@ export interface components {
             /** Users Count */
             users_count: number;
         };
-        /** PlanView */
+        /**
+         * PlanView
+         * @example {
+         *       "ahead_count": 1,
+         *       "detail": "no GPU is free",
+         *       "nodes": [
+         *         "a100-80g-001"
+         *       ],
+         *       "outcome": "start",
+         *       "reasons": [
+         *         {
+         *           "detail": "no GPU is free",
+         *           "jobs": [
+         *             "j-12"
+         *           ],
+         *           "numbers": {},
+         *           "rule": "rule"
+         *         }
+         *       ],
+         *       "start_at": "2026-11-18T09:30:00Z"
+         *     }
+         */
         PlanView: {
             /** Ahead Count */
             ahead_count: number;
@@ -8362,7 +13116,16 @@ export interface components {
             /** @description null: the job would be refused. */
             would_start?: components["schemas"]["WouldStartView"] | null;
         };
-        /** PointView */
+        /**
+         * PointView
+         * @example {
+         *       "at": "2026-11-18T09:30:00Z",
+         *       "count": 1,
+         *       "least": 1,
+         *       "mean": 1,
+         *       "most": 1
+         *     }
+         */
         PointView: {
             /**
              * At
@@ -8381,7 +13144,110 @@ export interface components {
             /** Most */
             most: number;
         };
-        /** PoolCreate */
+        /**
+         * PolicyPartView
+         * @description The jobs of one size or group under one policy.
+         * @example {
+         *       "completion_mean_seconds": 1,
+         *       "jobs": 1,
+         *       "name": "resnet",
+         *       "percent": 1,
+         *       "wait_mean_seconds": 1
+         *     }
+         */
+        PolicyPartView: {
+            /** Completion Mean Seconds */
+            completion_mean_seconds: number;
+            /** Jobs */
+            jobs: number;
+            /** Name */
+            name: string;
+            /**
+             * Percent
+             * @description The change of the mean completion time from the base.
+             */
+            percent: number | null;
+            /** Wait Mean Seconds */
+            wait_mean_seconds: number;
+        };
+        /**
+         * PolicyView
+         * @example {
+         *       "completion_mean_seconds": 1,
+         *       "completion_p99_seconds": 1,
+         *       "groups": [
+         *         {
+         *           "completion_mean_seconds": 1,
+         *           "jobs": 1,
+         *           "name": "resnet",
+         *           "percent": 1,
+         *           "wait_mean_seconds": 1
+         *         }
+         *       ],
+         *       "is_present": true,
+         *       "jain_slowdown": 1,
+         *       "jobs": 1,
+         *       "lost_gpu_hours": 1,
+         *       "percent": 1,
+         *       "policy": "policy",
+         *       "preemptions": 1,
+         *       "preempts": true,
+         *       "sizes": [
+         *         {
+         *           "completion_mean_seconds": 1,
+         *           "jobs": 1,
+         *           "name": "resnet",
+         *           "percent": 1,
+         *           "wait_mean_seconds": 1
+         *         }
+         *       ],
+         *       "wait_mean_seconds": 1,
+         *       "wait_p99_seconds": 1
+         *     }
+         */
+        PolicyView: {
+            /** Completion Mean Seconds */
+            completion_mean_seconds: number;
+            /** Completion P99 Seconds */
+            completion_p99_seconds: number;
+            /** Groups */
+            groups: components["schemas"]["PolicyPartView"][];
+            /** Is Present */
+            is_present: boolean;
+            /** Jain Slowdown */
+            jain_slowdown: number;
+            /** Jobs */
+            jobs: number;
+            /** Lost Gpu Hours */
+            lost_gpu_hours: number;
+            /**
+             * Percent
+             * @description The change of the mean completion time from the base.
+             */
+            percent: number | null;
+            /** Policy */
+            policy: string;
+            /** Preemptions */
+            preemptions: number;
+            /** Preempts */
+            preempts: boolean;
+            /** Sizes */
+            sizes: components["schemas"]["PolicyPartView"][];
+            /** Wait Mean Seconds */
+            wait_mean_seconds: number;
+            /** Wait P99 Seconds */
+            wait_p99_seconds: number;
+        };
+        /**
+         * PoolCreate
+         * @example {
+         *       "gpus": [
+         *         "a100-80g-001-gpu0",
+         *         "a100-80g-001-gpu1"
+         *       ],
+         *       "name": "big"
+         *     }
+         */
         PoolCreate: {
             /**
              * Description
@@ -8396,7 +13262,80 @@ export interface components {
             /** Name */
             name: string;
         };
-        /** PoolDetailView */
+        /**
+         * PoolDetailView
+         * @example {
+         *       "created_at": "2026-11-18T09:30:00Z",
+         *       "description": "Fine-tunes ResNet-50",
+         *       "gpus": [
+         *         {
+         *           "allocated": 1,
+         *           "cluster": "local",
+         *           "evidence": [
+         *             {
+         *               "advice": "advice",
+         *               "at": "2026-11-18T09:30:00Z",
+         *               "sign": "hot",
+         *               "text": "text"
+         *             }
+         *           ],
+         *           "free": true,
+         *           "health": "healthy",
+         *           "health_since": "health-since",
+         *           "id": "j-12",
+         *           "index": 1,
+         *           "jobs": [
+         *             {
+         *               "gpus": 2,
+         *               "id": "j-12",
+         *               "name": "resnet",
+         *               "state": "running",
+         *               "user": "ann"
+         *             }
+         *           ],
+         *           "link_group": "link-group",
+         *           "memory_bytes": 1,
+         *           "model": "A100-80G",
+         *           "node": "a100-80g-001",
+         *           "pool": "default",
+         *           "reading": {
+         *             "at": "2026-11-18T09:30:00Z",
+         *             "ecc_corrected": 1,
+         *             "ecc_uncorrected": 1,
+         *             "energy_joules": 1,
+         *             "lost": true,
+         *             "memory_clock_mhz": 1,
+         *             "memory_total_bytes": 1,
+         *             "memory_used_bytes": 1,
+         *             "power_limit_watts": 1,
+         *             "power_watts": 1,
+         *             "processes": 1,
+         *             "remap_failed": true,
+         *             "remapped_rows": 1,
+         *             "sm_activity": 1,
+         *             "sm_clock_mhz": 1,
+         *             "stale": true,
+         *             "temperature_celsius": 1,
+         *             "throttle_reasons": [],
+         *             "utilization": 1
+         *           },
+         *           "reserved": true,
+         *           "taken": true
+         *         }
+         *       ],
+         *       "gpus_allocated": 1,
+         *       "gpus_free": 1,
+         *       "gpus_total": 1,
+         *       "group": "vision",
+         *       "model": "A100-80G",
+         *       "name": "resnet",
+         *       "queued": 1,
+         *       "queues": [
+         *         "default"
+         *       ],
+         *       "running": 1
+         *     }
+         */
         PoolDetailView: {
             /** Created At */
             created_at: string;
@@ -8426,7 +13365,10 @@ export interface components {
             /** Running */
             running: number;
         };
-        /** PoolEdit */
+        /**
+         * PoolEdit
+         * @example {}
+         */
         PoolEdit: {
             /** Description */
             description?: string | null;
@@ -8436,7 +13378,24 @@ export interface components {
              */
             gpus?: string[] | null;
         };
-        /** PoolView */
+        /**
+         * PoolView
+         * @example {
+         *       "created_at": "2026-11-18T09:30:00Z",
+         *       "description": "Fine-tunes ResNet-50",
+         *       "gpus_allocated": 1,
+         *       "gpus_free": 1,
+         *       "gpus_total": 1,
+         *       "group": "vision",
+         *       "model": "A100-80G",
+         *       "name": "resnet",
+         *       "queued": 1,
+         *       "queues": [
+         *         "default"
+         *       ],
+         *       "running": 1
+         *     }
+         */
         PoolView: {
             /** Created At */
             created_at: string;
@@ -8467,6 +13426,12 @@ export interface components {
         /**
          * PredictionView
          * @description The predicted run time from the next start on, computed when the job was last queued.
+         * @example {
+         *       "like": "like",
+         *       "p50_seconds": 1,
+         *       "p90_seconds": 1,
+         *       "samples": 1
+         *     }
          */
         PredictionView: {
             /**
@@ -8487,6 +13452,11 @@ export interface components {
         /**
          * PreemptingView
          * @description A job that would be preempted; of a job that the caller may not see, only the rule and the loss are shown.
+         * @example {
+         *       "job": "j-12",
+         *       "lost_gpu_seconds": 1,
+         *       "rule": "guarantee"
+         *     }
          */
         PreemptingView: {
             /** Job */
@@ -8495,7 +13465,10 @@ export interface components {
             lost_gpu_seconds: number;
             rule: components["schemas"]["PreemptionRule"];
         };
-        /** PreemptionChanges */
+        /**
+         * PreemptionChanges
+         * @example {}
+         */
         PreemptionChanges: {
             /** Enabled */
             enabled?: boolean | null;
@@ -8510,8 +13483,98 @@ export interface components {
          * PreemptionRule
          * @enum {string}
          */
-        PreemptionRule: "guarantee" | "reservation" | "order" | "overrun" | "move" | "defragmentation";
-        /** PresetCreate */
+        PreemptionRule: "guarantee" | "reservation" | "order" | "overrun" | "move" | "defragmentation" | "migration" | "drain";
+        /**
+         * PresetAssetCreate
+         * @example {
+         *       "kind": "model",
+         *       "name": "resnet",
+         *       "source": "source"
+         *     }
+         */
+        PresetAssetCreate: {
+            /**
+             * Classes
+             * @description Null: read from a data set in a directory that the server sees.
+             */
+            classes?: string[] | null;
+            /**
+             * Description
+             * @default
+             */
+            description?: string;
+            /**
+             * Format
+             * @description Of a data set: image-folder, coco, csv or text. Of a model: its architecture, such as torchvision:resnet18; empty if model.json beside the weights has it.
+             * @default
+             */
+            format?: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "model" | "dataset";
+            /** Name */
+            name: string;
+            /**
+             * Path
+             * @description Within the source.
+             * @default
+             */
+            path?: string;
+            /**
+             * Replace
+             * @description Replace one of the same kind and name.
+             * @default false
+             */
+            replace?: boolean;
+            /**
+             * Source
+             * @description An absolute path of a directory on the nodes (a mirror), or a volume, owner/volume, a bucket's volume, or dataset:NAME@VERSION, which jobs mount read-only.
+             */
+            source: string;
+        };
+        /**
+         * PresetAssetView
+         * @example {
+         *       "classes": [
+         *         "classe"
+         *       ],
+         *       "created_at": "2026-11-18T09:30:00Z",
+         *       "created_by": "created-by",
+         *       "description": "Fine-tunes ResNet-50",
+         *       "format": "format",
+         *       "kind": "model",
+         *       "name": "resnet",
+         *       "path": "runs/7",
+         *       "source": "source"
+         *     }
+         */
+        PresetAssetView: {
+            /** Classes */
+            classes: string[];
+            /** Created At */
+            created_at: string;
+            /** Created By */
+            created_by: string;
+            /** Description */
+            description: string;
+            /** Format */
+            format: string;
+            kind: components["schemas"]["AssetKind"];
+            /** Name */
+            name: string;
+            /** Path */
+            path: string;
+            /** Source */
+            source: string;
+        };
+        /**
+         * PresetCreate
+         * @example {
+         *       "yaml": "yaml"
+         *     }
+         */
         PresetCreate: {
             /**
              * Replace
@@ -8525,7 +13588,10 @@ export interface components {
              */
             yaml: string;
         };
-        /** PresetRun */
+        /**
+         * PresetRun
+         * @example {}
+         */
         PresetRun: {
             /**
              * Name
@@ -8544,7 +13610,41 @@ export interface components {
                 [key: string]: boolean | number | string;
             };
         };
-        /** PresetView */
+        /**
+         * PresetView
+         * @example {
+         *       "command": [
+         *         "python",
+         *         "train.py"
+         *       ],
+         *       "cpus": 8,
+         *       "created_at": "2026-11-18T09:30:00Z",
+         *       "created_by": "created-by",
+         *       "description": "Fine-tunes ResNet-50",
+         *       "env": {},
+         *       "gpus": 2,
+         *       "image": "image",
+         *       "memory_bytes": 1,
+         *       "name": "resnet",
+         *       "parameters": [
+         *         {
+         *           "choices": [
+         *             "choice"
+         *           ],
+         *           "default": true,
+         *           "help": "help",
+         *           "max": 1,
+         *           "min": 1,
+         *           "name": "resnet",
+         *           "type": "choice"
+         *         }
+         *       ],
+         *       "shipped": true,
+         *       "time_limit_seconds": 1,
+         *       "title": "ResNet on our images",
+         *       "venv": "venv"
+         *     }
+         */
         PresetView: {
             /** Command */
             command: string[];
@@ -8591,8 +13691,71 @@ export interface components {
             yaml?: string | null;
         };
         /**
+         * PricePut
+         * @description The price of one hour of a whole GPU of a model, in millionths.
+         * @example {
+         *       "model": "A100-80G"
+         *     }
+         */
+        PricePut: {
+            /** Model */
+            model: string;
+            /**
+             * Money Micro
+             * @default 0
+             */
+            money_micro?: number;
+            /**
+             * Weight Micro
+             * @description How many GPU-hours an hour of this model counts for.
+             * @default 1000000
+             */
+            weight_micro?: number;
+        };
+        /**
+         * PriceView
+         * @example {
+         *       "model": "A100-80G",
+         *       "money_micro": 1,
+         *       "weight_micro": 1
+         *     }
+         */
+        PriceView: {
+            /** Model */
+            model: string;
+            /** Money Micro */
+            money_micro: number;
+            /** Weight Micro */
+            weight_micro: number;
+        };
+        /**
+         * PricesView
+         * @example {
+         *       "currency": "currency",
+         *       "items": [
+         *         {
+         *           "model": "A100-80G",
+         *           "money_micro": 1,
+         *           "weight_micro": 1
+         *         }
+         *       ]
+         *     }
+         */
+        PricesView: {
+            /** Currency */
+            currency: string;
+            /** Items */
+            items: components["schemas"]["PriceView"][];
+        };
+        /**
          * ProblemView
          * @description RFC 9457 problem details. Further members are the numbers behind the refusal.
+         * @example {
+         *       "detail": "no GPU is free",
+         *       "status": 1,
+         *       "title": "ResNet on our images",
+         *       "type": "filesystem"
+         *     }
          */
         ProblemView: {
             /** Detail */
@@ -8611,7 +13774,10 @@ export interface components {
             /** Type */
             type: string;
         };
-        /** ProfileEdit */
+        /**
+         * ProfileEdit
+         * @example {}
+         */
         ProfileEdit: {
             /** Display Name */
             display_name?: string | null;
@@ -8621,6 +13787,7 @@ export interface components {
         /**
          * ProgramCreate
          * @description The program; the installation's template if it is left out.
+         * @example {}
          */
         ProgramCreate: {
             /** Command */
@@ -8631,7 +13798,16 @@ export interface components {
              */
             workdir?: string | null;
         };
-        /** ProgressView */
+        /**
+         * ProgressView
+         * @example {
+         *       "ended_jobs": 1,
+         *       "eta_seconds": 1,
+         *       "fraction": 1,
+         *       "jobs": 1,
+         *       "phase": "waiting"
+         *     }
+         */
         ProgressView: {
             /** Ended Jobs */
             ended_jobs: number;
@@ -8647,7 +13823,14 @@ export interface components {
              */
             phase: "waiting" | "reading" | "base" | "candidate" | "done";
         };
-        /** ProviderCreate */
+        /**
+         * ProviderCreate
+         * @example {
+         *       "client_id": "corral",
+         *       "id": "j-12",
+         *       "kind": "github"
+         *     }
+         */
         ProviderCreate: {
             /**
              * Allow
@@ -8707,6 +13890,25 @@ export interface components {
         /**
          * ProviderDetailView
          * @description A provider as operators see it.
+         * @example {
+         *       "allow": [
+         *         "allow"
+         *       ],
+         *       "api_token_set": true,
+         *       "client_id": "corral",
+         *       "client_secret_set": true,
+         *       "created_at": "2026-11-18T09:30:00Z",
+         *       "enabled": true,
+         *       "group": "vision",
+         *       "has_operator": true,
+         *       "id": "j-12",
+         *       "issuer": "issuer",
+         *       "kind": "training",
+         *       "organisation": "organisation",
+         *       "redirect_uri": "redirect-uri",
+         *       "title": "ResNet on our images",
+         *       "users": 1
+         *     }
          */
         ProviderDetailView: {
             /** Allow */
@@ -8752,6 +13954,7 @@ export interface components {
         /**
          * ProviderEdit
          * @description Fields that are left out keep their values, the secrets too; null removes a secret.
+         * @example {}
          */
         ProviderEdit: {
             /**
@@ -8794,7 +13997,20 @@ export interface components {
              */
             title?: string;
         };
-        /** ProviderTestView */
+        /**
+         * ProviderTestView
+         * @example {
+         *       "checks": [
+         *         {
+         *           "detail": "no GPU is free",
+         *           "hint": "hint",
+         *           "name": "resnet",
+         *           "state": "ok"
+         *         }
+         *       ],
+         *       "ok": true
+         *     }
+         */
         ProviderTestView: {
             /** Checks */
             checks: components["schemas"]["CheckView"][];
@@ -8804,6 +14020,12 @@ export interface components {
         /**
          * ProviderView
          * @description A sign-in provider, as it is shown before sign-in.
+         * @example {
+         *       "id": "j-12",
+         *       "kind": "training",
+         *       "login_url": "login-url",
+         *       "title": "ResNet on our images"
+         *     }
          */
         ProviderView: {
             /** Id */
@@ -8821,6 +14043,7 @@ export interface components {
         /**
          * QueueChanges
          * @description Changes to a queue. Fields that are left out keep their values.
+         * @example {}
          */
         QueueChanges: {
             /** Blocking */
@@ -8842,7 +14065,15 @@ export interface components {
             /** Weight */
             weight?: number | null;
         };
-        /** QueueCreate */
+        /**
+         * QueueCreate
+         * @example {
+         *       "max_gpus": 4,
+         *       "max_seconds": "12h",
+         *       "name": "night",
+         *       "policy": "priority"
+         *     }
+         */
         QueueCreate: {
             /**
              * Blocking
@@ -8912,6 +14143,10 @@ export interface components {
         /**
          * QueueEdit
          * @description Changes to a queue. Fields that are left out keep their values; null removes a limit.
+         * @example {
+         *       "description": "Long trainings, at night",
+         *       "max_gpus": 8
+         *     }
          */
         QueueEdit: {
             /**
@@ -8972,7 +14207,36 @@ export interface components {
              */
             weight?: number;
         };
-        /** QueueView */
+        /**
+         * QueueView
+         * @example {
+         *       "blocking": "strict",
+         *       "borrowed_gpus": 1,
+         *       "description": "Fine-tunes ResNet-50",
+         *       "groups": [
+         *         "vision"
+         *       ],
+         *       "guaranteed_gpus": 1,
+         *       "held_gpus": 1,
+         *       "kinds": [
+         *         "training"
+         *       ],
+         *       "max_gpus": 1,
+         *       "max_job_gpus": 1,
+         *       "max_length": 1,
+         *       "max_seconds": 1,
+         *       "min_job_gpus": 1,
+         *       "name": "resnet",
+         *       "owed_gpus": 1,
+         *       "placement": "placement",
+         *       "policy": "policy",
+         *       "pool": "default",
+         *       "preempts": true,
+         *       "queued": 1,
+         *       "running": 1,
+         *       "weight": 1
+         *     }
+         */
         QueueView: {
             blocking: components["schemas"]["Blocking"];
             /**
@@ -9025,6 +14289,7 @@ export interface components {
         /**
          * QuotaPut
          * @description Limits on the resources that a user's jobs of one kind may hold; null means no limit.
+         * @example {}
          */
         QuotaPut: {
             /** Cpus */
@@ -9034,7 +14299,14 @@ export interface components {
             /** Memory Bytes */
             memory_bytes?: number | null;
         };
-        /** QuotaUsageView */
+        /**
+         * QuotaUsageView
+         * @example {
+         *       "kinds": {},
+         *       "user": "ann",
+         *       "volumes": {}
+         *     }
+         */
         QuotaUsageView: {
             /** Kinds */
             kinds: {
@@ -9050,6 +14322,11 @@ export interface components {
         /**
          * QuotaView
          * @description Limits on the resources that a user's jobs of one kind may hold; null means no limit.
+         * @example {
+         *       "cpus": 8,
+         *       "gpus": 2,
+         *       "memory_bytes": 1
+         *     }
          */
         QuotaView: {
             /** Cpus */
@@ -9062,6 +14339,9 @@ export interface components {
         /**
          * QuotasBatch
          * @description The same change for many users. Limits that are left out stay unchanged; null removes a limit.
+         * @example {
+         *       "quota": {}
+         *     }
          */
         QuotasBatch: {
             /**
@@ -9078,6 +14358,7 @@ export interface components {
          * QuotasPut
          * @description One entry per job kind; a kind that is left out has no limit afterwards. The same holds for the types of volumes,
          *     unless `volumes` is left out altogether.
+         * @example {}
          */
         QuotasPut: {
             distributed?: components["schemas"]["QuotaPut"] | null;
@@ -9086,7 +14367,32 @@ export interface components {
             volumes?: components["schemas"]["VolumeQuotasPut"] | null;
             workbench?: components["schemas"]["QuotaPut"] | null;
         };
-        /** ReadingView */
+        /**
+         * ReadingView
+         * @example {
+         *       "at": "2026-11-18T09:30:00Z",
+         *       "ecc_corrected": 1,
+         *       "ecc_uncorrected": 1,
+         *       "energy_joules": 1,
+         *       "lost": true,
+         *       "memory_clock_mhz": 1,
+         *       "memory_total_bytes": 1,
+         *       "memory_used_bytes": 1,
+         *       "power_limit_watts": 1,
+         *       "power_watts": 1,
+         *       "processes": 1,
+         *       "remap_failed": true,
+         *       "remapped_rows": 1,
+         *       "sm_activity": 1,
+         *       "sm_clock_mhz": 1,
+         *       "stale": true,
+         *       "temperature_celsius": 1,
+         *       "throttle_reasons": [
+         *         "throttle-reason"
+         *       ],
+         *       "utilization": 1
+         *     }
+         */
         ReadingView: {
             /** At */
             at: string;
@@ -9136,7 +14442,17 @@ export interface components {
             /** Utilization */
             utilization: number | null;
         };
-        /** ReasonView */
+        /**
+         * ReasonView
+         * @example {
+         *       "detail": "no GPU is free",
+         *       "jobs": [
+         *         "j-12"
+         *       ],
+         *       "numbers": {},
+         *       "rule": "rule"
+         *     }
+         */
         ReasonView: {
             /** Detail */
             detail: string;
@@ -9152,6 +14468,28 @@ export interface components {
         /**
          * ReceiptView
          * @description One job was preempted for another. Both owners and operators see the receipt.
+         * @example {
+         *       "at": "2026-11-18T09:30:00Z",
+         *       "attempt": 1,
+         *       "back_at": "2026-11-18T09:30:00Z",
+         *       "detail": "no GPU is free",
+         *       "ended_at": "2026-11-18T09:30:00Z",
+         *       "expected_back": {
+         *         "p50": "p50",
+         *         "p90": "p90"
+         *       },
+         *       "for_job": "for-job",
+         *       "for_job_name": "for-job-name",
+         *       "for_user": "for-user",
+         *       "gpus": 2,
+         *       "id": 1,
+         *       "job": "j-12",
+         *       "job_name": "job-name",
+         *       "lost_gpu_seconds": 1,
+         *       "rule": "guarantee",
+         *       "saved": true,
+         *       "user": "ann"
+         *     }
          */
         ReceiptView: {
             /**
@@ -9219,8 +14557,38 @@ export interface components {
             user: string;
         };
         /**
+         * RecommendationView
+         * @description Places in `policies`. `shown` is the candidate of the result: the recommended policy, or else the fastest.
+         * @example {
+         *       "fastest": 1,
+         *       "recommended": 1,
+         *       "shown": 1,
+         *       "text": "text"
+         *     }
+         */
+        RecommendationView: {
+            /** Fastest */
+            fastest: number;
+            /**
+             * Recommended
+             * @description Null: keep the present rules.
+             */
+            recommended: number | null;
+            /** Shown */
+            shown: number;
+            /** Text */
+            text: string;
+        };
+        /**
          * RegistryImageView
          * @description An image of a registry, which may or may not be known to corral by a name.
+         * @example {
+         *       "address": "registry.example.org/team/train:1.4",
+         *       "created_at": "2026-11-18T09:30:00Z",
+         *       "repository": "repository",
+         *       "size_bytes": 1,
+         *       "version": "latest"
+         *     }
          */
         RegistryImageView: {
             /**
@@ -9240,7 +14608,16 @@ export interface components {
             /** Version */
             version: string;
         };
-        /** RegistryLoginView */
+        /**
+         * RegistryLoginView
+         * @example {
+         *       "created_at": "2026-11-18T09:30:00Z",
+         *       "name": "resnet",
+         *       "platform": true,
+         *       "registry": "registry",
+         *       "username": "robot"
+         *     }
+         */
         RegistryLoginView: {
             /** Created At */
             created_at: string;
@@ -9256,6 +14633,7 @@ export interface components {
         /**
          * ReportCreate
          * @description A period that ends now, or a span from `since` until `until` (now when left out).
+         * @example {}
          */
         ReportCreate: {
             /** Period */
@@ -9275,7 +14653,24 @@ export interface components {
          * @enum {string}
          */
         ReportState: "working" | "ready" | "failed";
-        /** ReportView */
+        /**
+         * ReportView
+         * @example {
+         *       "created_at": "2026-11-18T09:30:00Z",
+         *       "created_by": "created-by",
+         *       "error": "error",
+         *       "formats": [
+         *         "format"
+         *       ],
+         *       "id": "j-12",
+         *       "period": "daily",
+         *       "schedule": "schedule",
+         *       "since": "2026-11-18T09:30:00Z",
+         *       "state": "working",
+         *       "title": "ResNet on our images",
+         *       "until": "2026-11-18T09:30:00Z"
+         *     }
+         */
         ReportView: {
             /** Created At */
             created_at: string;
@@ -9298,7 +14693,19 @@ export interface components {
             /** Until */
             until: string;
         };
-        /** ReservationCreate */
+        /**
+         * ReservationCreate
+         * @example {
+         *       "gpus": 4,
+         *       "groups": [
+         *         "vision"
+         *       ],
+         *       "name": "demo",
+         *       "pool": "default",
+         *       "since": "2026-11-18T18:00:00Z",
+         *       "until": "2026-11-18T20:00:00Z"
+         *     }
+         */
         ReservationCreate: {
             /**
              * Gpu Ids
@@ -9345,7 +14752,10 @@ export interface components {
             /** Users */
             users?: string[];
         };
-        /** ReservationEdit */
+        /**
+         * ReservationEdit
+         * @example {}
+         */
         ReservationEdit: {
             /** Gpu Ids */
             gpu_ids?: string[] | null;
@@ -9369,7 +14779,35 @@ export interface components {
             /** Users */
             users?: string[] | null;
         };
-        /** ReservationView */
+        /**
+         * ReservationView
+         * @example {
+         *       "created_at": "2026-11-18T09:30:00Z",
+         *       "created_by": "created-by",
+         *       "gpu_count": 1,
+         *       "gpus": [
+         *         "a100-80g-001-gpu0"
+         *       ],
+         *       "groups": [
+         *         "vision"
+         *       ],
+         *       "in_force": true,
+         *       "lends": true,
+         *       "lent": 1,
+         *       "model": "A100-80G",
+         *       "name": "resnet",
+         *       "nodes": {},
+         *       "note": "note",
+         *       "pool": "default",
+         *       "since": "2026-11-18T09:30:00Z",
+         *       "state": "upcoming",
+         *       "until": "2026-11-18T09:30:00Z",
+         *       "used_by_owners": 1,
+         *       "users": [
+         *         "ann"
+         *       ]
+         *     }
+         */
         ReservationView: {
             /** Created At */
             created_at: string;
@@ -9428,7 +14866,243 @@ export interface components {
             /** Users */
             users: string[];
         };
-        /** ResultView */
+        /**
+         * ResultView
+         * @example {
+         *       "base": {
+         *         "busy": 1,
+         *         "completion_seconds": {
+         *           "max": 1,
+         *           "mean": 1,
+         *           "p50": 1,
+         *           "p90": 1,
+         *           "p99": 1
+         *         },
+         *         "course": {
+         *           "times": [
+         *             "2h"
+         *           ],
+         *           "used_gpus": [
+         *             1
+         *           ],
+         *           "waiting_jobs": [
+         *             1
+         *           ]
+         *         },
+         *         "cut_jobs": 1,
+         *         "gpu_hours": 1,
+         *         "gpus": 2,
+         *         "jain": 1,
+         *         "jain_slowdown": 1,
+         *         "jobs": 1,
+         *         "left_out_jobs": 1,
+         *         "lost_gpu_hours": 1,
+         *         "makespan_seconds": 1,
+         *         "nodes": 1,
+         *         "preemptions": 1,
+         *         "resizes": 1,
+         *         "slowdown": {
+         *           "max": 1,
+         *           "mean": 1,
+         *           "p50": 1,
+         *           "p90": 1,
+         *           "p99": 1
+         *         },
+         *         "unfinished_jobs": 1,
+         *         "utilization": 1,
+         *         "wait_seconds": {
+         *           "max": 1,
+         *           "mean": 1,
+         *           "p50": 1,
+         *           "p90": 1,
+         *           "p99": 1
+         *         },
+         *         "waiting_cdf": [
+         *           [
+         *             1
+         *           ]
+         *         ]
+         *       },
+         *       "candidate": {
+         *         "busy": 1,
+         *         "completion_seconds": {
+         *           "max": 1,
+         *           "mean": 1,
+         *           "p50": 1,
+         *           "p90": 1,
+         *           "p99": 1
+         *         },
+         *         "course": {
+         *           "times": [
+         *             "2h"
+         *           ],
+         *           "used_gpus": [
+         *             1
+         *           ],
+         *           "waiting_jobs": [
+         *             1
+         *           ]
+         *         },
+         *         "cut_jobs": 1,
+         *         "gpu_hours": 1,
+         *         "gpus": 2,
+         *         "jain": 1,
+         *         "jain_slowdown": 1,
+         *         "jobs": 1,
+         *         "left_out_jobs": 1,
+         *         "lost_gpu_hours": 1,
+         *         "makespan_seconds": 1,
+         *         "nodes": 1,
+         *         "preemptions": 1,
+         *         "resizes": 1,
+         *         "slowdown": {
+         *           "max": 1,
+         *           "mean": 1,
+         *           "p50": 1,
+         *           "p90": 1,
+         *           "p99": 1
+         *         },
+         *         "unfinished_jobs": 1,
+         *         "utilization": 1,
+         *         "wait_seconds": {
+         *           "max": 1,
+         *           "mean": 1,
+         *           "p50": 1,
+         *           "p90": 1,
+         *           "p99": 1
+         *         },
+         *         "waiting_cdf": [
+         *           [
+         *             1
+         *           ]
+         *         ]
+         *       },
+         *       "carried_jobs": 1,
+         *       "differences": [
+         *         {
+         *           "base": 1,
+         *           "better": true,
+         *           "candidate": 1,
+         *           "change": 1,
+         *           "field": "field",
+         *           "label": "label",
+         *           "percent": 1,
+         *           "unit": "unit"
+         *         }
+         *       ],
+         *       "estimated_jobs": 1,
+         *       "fidelity": {
+         *         "jobs": 1,
+         *         "real_wait_seconds": {
+         *           "max": 1,
+         *           "mean": 1,
+         *           "p50": 1,
+         *           "p90": 1,
+         *           "p99": 1
+         *         },
+         *         "replayed_wait_seconds": {
+         *           "max": 1,
+         *           "mean": 1,
+         *           "p50": 1,
+         *           "p90": 1,
+         *           "p99": 1
+         *         },
+         *         "words": "words"
+         *       },
+         *       "groups": [
+         *         {
+         *           "base": {
+         *             "completion_mean_seconds": 1,
+         *             "gpu_hours": 1,
+         *             "jobs": 1,
+         *             "lost_gpu_hours": 1,
+         *             "preemptions": 1,
+         *             "wait_mean_seconds": 1,
+         *             "wait_p50_seconds": 1,
+         *             "wait_p90_seconds": 1,
+         *             "wait_p99_seconds": 1
+         *           },
+         *           "candidate": {
+         *             "completion_mean_seconds": 1,
+         *             "gpu_hours": 1,
+         *             "jobs": 1,
+         *             "lost_gpu_hours": 1,
+         *             "preemptions": 1,
+         *             "wait_mean_seconds": 1,
+         *             "wait_p50_seconds": 1,
+         *             "wait_p90_seconds": 1,
+         *             "wait_p99_seconds": 1
+         *           },
+         *           "jobs": 1,
+         *           "name": "resnet"
+         *         }
+         *       ],
+         *       "jobs": 1,
+         *       "left_out": [
+         *         {
+         *           "jobs": 1,
+         *           "reason": "new fans"
+         *         }
+         *       ],
+         *       "queues": [
+         *         {
+         *           "base": {
+         *             "completion_mean_seconds": 1,
+         *             "gpu_hours": 1,
+         *             "jobs": 1,
+         *             "lost_gpu_hours": 1,
+         *             "preemptions": 1,
+         *             "wait_mean_seconds": 1,
+         *             "wait_p50_seconds": 1,
+         *             "wait_p90_seconds": 1,
+         *             "wait_p99_seconds": 1
+         *           },
+         *           "candidate": {
+         *             "completion_mean_seconds": 1,
+         *             "gpu_hours": 1,
+         *             "jobs": 1,
+         *             "lost_gpu_hours": 1,
+         *             "preemptions": 1,
+         *             "wait_mean_seconds": 1,
+         *             "wait_p50_seconds": 1,
+         *             "wait_p90_seconds": 1,
+         *             "wait_p99_seconds": 1
+         *           },
+         *           "jobs": 1,
+         *           "name": "resnet"
+         *         }
+         *       ],
+         *       "seconds": 1,
+         *       "users": [
+         *         {
+         *           "base": {
+         *             "completion_mean_seconds": 1,
+         *             "gpu_hours": 1,
+         *             "jobs": 1,
+         *             "lost_gpu_hours": 1,
+         *             "preemptions": 1,
+         *             "wait_mean_seconds": 1,
+         *             "wait_p50_seconds": 1,
+         *             "wait_p90_seconds": 1,
+         *             "wait_p99_seconds": 1
+         *           },
+         *           "candidate": {
+         *             "completion_mean_seconds": 1,
+         *             "gpu_hours": 1,
+         *             "jobs": 1,
+         *             "lost_gpu_hours": 1,
+         *             "preemptions": 1,
+         *             "wait_mean_seconds": 1,
+         *             "wait_p50_seconds": 1,
+         *             "wait_p90_seconds": 1,
+         *             "wait_p99_seconds": 1
+         *           },
+         *           "jobs": 1,
+         *           "name": "resnet"
+         *         }
+         *       ]
+         *     }
+         */
         ResultView: {
             base: components["schemas"]["RunView"];
             candidate: components["schemas"]["RunView"];
@@ -9445,10 +15119,22 @@ export interface components {
             jobs: number;
             /** Left Out */
             left_out: components["schemas"]["LeftOutView"][];
+            /**
+             * Policies
+             * @description Only of a comparison of all policies.
+             */
+            policies?: components["schemas"]["PolicyView"][] | null;
             /** Queues */
             queues: components["schemas"]["ShareView"][];
+            recommendation?: components["schemas"]["RecommendationView"] | null;
             /** Seconds */
             seconds: number;
+            /**
+             * Sizes
+             * @description 1 GPU, one node, several nodes, no GPU.
+             * @default []
+             */
+            sizes?: components["schemas"]["ShareView"][];
             /** Users */
             users: components["schemas"]["ShareView"][];
         };
@@ -9460,6 +15146,7 @@ export interface components {
         /**
          * RuleChanges
          * @description Changes to the rules; an empty body is the present cluster.
+         * @example {}
          */
         RuleChanges: {
             preemption?: components["schemas"]["PreemptionChanges"] | null;
@@ -9475,7 +15162,14 @@ export interface components {
             /** Score Memory Seconds */
             score_memory_seconds?: number | null;
         };
-        /** RuleCreate */
+        /**
+         * RuleCreate
+         * @example {
+         *       "name": "resnet",
+         *       "signal": "signal",
+         *       "threshold": 1
+         *     }
+         */
         RuleCreate: {
             /** Actions */
             actions?: ("cordon-node" | "mark-gpu" | "stop-job" | "requeue-job")[];
@@ -9544,6 +15238,7 @@ export interface components {
         /**
          * RuleEdit
          * @description Fields that are left out keep their values.
+         * @example {}
          */
         RuleEdit: {
             /** Actions */
@@ -9614,7 +15309,33 @@ export interface components {
              */
             threshold?: number;
         };
-        /** RuleView */
+        /**
+         * RuleView
+         * @example {
+         *       "actions": [
+         *         "cordon-node"
+         *       ],
+         *       "builtin": true,
+         *       "channels": [
+         *         "channel"
+         *       ],
+         *       "clear_seconds": 1,
+         *       "comparison": "above",
+         *       "description": "Fine-tunes ResNet-50",
+         *       "enabled": true,
+         *       "for_seconds": 1,
+         *       "name": "resnet",
+         *       "notify_resolved": true,
+         *       "scope": "scope",
+         *       "severity": "info",
+         *       "signal": "signal",
+         *       "subjects": [
+         *         "j-12"
+         *       ],
+         *       "threshold": 1,
+         *       "unit": "unit"
+         *     }
+         */
         RuleView: {
             /** Actions */
             actions: ("cordon-node" | "mark-gpu" | "stop-job" | "requeue-job")[];
@@ -9655,7 +15376,19 @@ export interface components {
             /** Unit */
             unit: string;
         };
-        /** RunMoveView */
+        /**
+         * RunMoveView
+         * @example {
+         *       "detail": "no GPU is free",
+         *       "from_node": "from-node",
+         *       "job": "j-12",
+         *       "name": "resnet",
+         *       "receipt": 1,
+         *       "state": "waiting",
+         *       "to_node": "to-node",
+         *       "user": "ann"
+         *     }
+         */
         RunMoveView: {
             /** Detail */
             detail: string;
@@ -9677,7 +15410,63 @@ export interface components {
             /** User */
             user: string;
         };
-        /** RunView */
+        /**
+         * RunView
+         * @example {
+         *       "busy": 1,
+         *       "completion_seconds": {
+         *         "max": 1,
+         *         "mean": 1,
+         *         "p50": 1,
+         *         "p90": 1,
+         *         "p99": 1
+         *       },
+         *       "course": {
+         *         "times": [
+         *           "2h"
+         *         ],
+         *         "used_gpus": [
+         *           1
+         *         ],
+         *         "waiting_jobs": [
+         *           1
+         *         ]
+         *       },
+         *       "cut_jobs": 1,
+         *       "gpu_hours": 1,
+         *       "gpus": 2,
+         *       "jain": 1,
+         *       "jain_slowdown": 1,
+         *       "jobs": 1,
+         *       "left_out_jobs": 1,
+         *       "lost_gpu_hours": 1,
+         *       "makespan_seconds": 1,
+         *       "nodes": 1,
+         *       "preemptions": 1,
+         *       "resizes": 1,
+         *       "slowdown": {
+         *         "max": 1,
+         *         "mean": 1,
+         *         "p50": 1,
+         *         "p90": 1,
+         *         "p99": 1
+         *       },
+         *       "unfinished_jobs": 1,
+         *       "utilization": 1,
+         *       "wait_seconds": {
+         *         "max": 1,
+         *         "mean": 1,
+         *         "p50": 1,
+         *         "p90": 1,
+         *         "p99": 1
+         *       },
+         *       "waiting_cdf": [
+         *         [
+         *           1
+         *         ]
+         *       ]
+         *     }
+         */
         RunView: {
             /** Busy */
             busy: number | null;
@@ -9716,14 +15505,25 @@ export interface components {
             /** Waiting Cdf */
             waiting_cdf: number[][];
         };
-        /** ScenarioTextsView */
+        /**
+         * ScenarioTextsView
+         * @example {
+         *       "base": "base",
+         *       "candidate": "candidate"
+         *     }
+         */
         ScenarioTextsView: {
             /** Base */
             base: string;
             /** Candidate */
             candidate: string;
         };
-        /** ScheduleCreate */
+        /**
+         * ScheduleCreate
+         * @example {
+         *       "name": "resnet"
+         *     }
+         */
         ScheduleCreate: {
             /**
              * Channels
@@ -9759,6 +15559,7 @@ export interface components {
         /**
          * ScheduleEdit
          * @description Changes to a schedule. Fields that are left out keep their values.
+         * @example {}
          */
         ScheduleEdit: {
             /**
@@ -9790,7 +15591,22 @@ export interface components {
              */
             weekday?: number;
         };
-        /** ScheduleView */
+        /**
+         * ScheduleView
+         * @example {
+         *       "channels": [
+         *         "channel"
+         *       ],
+         *       "created_at": "2026-11-18T09:30:00Z",
+         *       "enabled": true,
+         *       "hour": 1,
+         *       "last_until": "last-until",
+         *       "name": "resnet",
+         *       "next_run": "next-run",
+         *       "period": "daily",
+         *       "weekday": 1
+         *     }
+         */
         ScheduleView: {
             /** Channels */
             channels: string[];
@@ -9816,7 +15632,15 @@ export interface components {
          * @enum {string}
          */
         Scope: "read" | "jobs" | "full";
-        /** ScorePointView */
+        /**
+         * ScorePointView
+         * @example {
+         *       "at": "2026-11-18T09:30:00Z",
+         *       "model": "A100-80G",
+         *       "score": 1,
+         *       "usage": 1
+         *     }
+         */
         ScorePointView: {
             /** At */
             at: string;
@@ -9827,7 +15651,16 @@ export interface components {
             /** Usage */
             usage: number;
         };
-        /** ScoreView */
+        /**
+         * ScoreView
+         * @example {
+         *       "at": "2026-11-18T09:30:00Z",
+         *       "model": "A100-80G",
+         *       "score": 1,
+         *       "usage": 1,
+         *       "user": "ann"
+         *     }
+         */
         ScoreView: {
             /** At */
             at: string;
@@ -9840,7 +15673,19 @@ export interface components {
             /** User */
             user: string;
         };
-        /** SearchView */
+        /**
+         * SearchView
+         * @example {
+         *       "items": [
+         *         {
+         *           "detail": "no GPU is free",
+         *           "id": "j-12",
+         *           "title": "ResNet on our images",
+         *           "type": "job"
+         *         }
+         *       ]
+         *     }
+         */
         SearchView: {
             /** Items */
             items: components["schemas"]["FoundView"][];
@@ -9851,7 +15696,23 @@ export interface components {
          * @enum {string}
          */
         Separation: "accounts" | "shared_accounts" | "single_user";
-        /** SeriesView */
+        /**
+         * SeriesView
+         * @example {
+         *       "metric": "metric",
+         *       "points": [
+         *         {
+         *           "at": "2026-11-18T09:30:00Z",
+         *           "count": 1,
+         *           "least": 1,
+         *           "mean": 1,
+         *           "most": 1
+         *         }
+         *       ],
+         *       "subject": "j-12",
+         *       "unit": "unit"
+         *     }
+         */
         SeriesView: {
             /** Metric */
             metric: string;
@@ -9862,7 +15723,120 @@ export interface components {
             /** Unit */
             unit: string;
         };
-        /** SettingView */
+        /**
+         * ServerRole
+         * @enum {string}
+         */
+        ServerRole: "leader" | "standby";
+        /**
+         * ServerView
+         * @description One server over the store.
+         * @example {
+         *       "alive": true,
+         *       "behind_events": 1,
+         *       "detail": "no GPU is free",
+         *       "host": "host",
+         *       "leads_since": "leads-since",
+         *       "may_lead": true,
+         *       "name": "resnet",
+         *       "pid": 1,
+         *       "role": "leader",
+         *       "seen_seconds_ago": 1,
+         *       "started_at": "2026-11-18T09:30:00Z",
+         *       "url": "https://example.org/hook",
+         *       "version": "latest"
+         *     }
+         */
+        ServerView: {
+            /**
+             * Alive
+             * @description It was seen within the last seconds, by the clock of the store.
+             */
+            alive: boolean;
+            /**
+             * Behind Events
+             * @description Events that a standby has not followed yet.
+             */
+            behind_events: number;
+            /**
+             * Detail
+             * @description Why it may not lead.
+             */
+            detail: string;
+            /** Host */
+            host: string;
+            /**
+             * Leads Since
+             * @description Null for a standby.
+             */
+            leads_since: string | null;
+            /** May Lead */
+            may_lead: boolean;
+            /** Name */
+            name: string;
+            /** Pid */
+            pid: number;
+            role: components["schemas"]["ServerRole"];
+            /** Seen Seconds Ago */
+            seen_seconds_ago: number;
+            /** Started At */
+            started_at: string;
+            /**
+             * Url
+             * @description At which the other servers reach it.
+             */
+            url: string;
+            /** Version */
+            version: string;
+        };
+        /**
+         * ServersView
+         * @description All servers over the store: the one that leads, and those that stand by.
+         * @example {
+         *       "has_standby": true,
+         *       "items": [
+         *         {
+         *           "alive": true,
+         *           "behind_events": 1,
+         *           "detail": "no GPU is free",
+         *           "host": "host",
+         *           "leads_since": "leads-since",
+         *           "may_lead": true,
+         *           "name": "resnet",
+         *           "pid": 1,
+         *           "role": "leader",
+         *           "seen_seconds_ago": 1,
+         *           "started_at": "2026-11-18T09:30:00Z",
+         *           "url": "https://example.org/hook",
+         *           "version": "latest"
+         *         }
+         *       ],
+         *       "leader_changed_at": "2026-11-18T09:30:00Z",
+         *       "leader_changes": 1
+         *     }
+         */
+        ServersView: {
+            /**
+             * Has Standby
+             * @description Another server is alive that could lead.
+             */
+            has_standby: boolean;
+            /** Items */
+            items: components["schemas"]["ServerView"][];
+            /** Leader Changed At */
+            leader_changed_at: string | null;
+            /** Leader Changes */
+            leader_changes: number;
+        };
+        /**
+         * SettingView
+         * @example {
+         *       "is_default": true,
+         *       "key": "key",
+         *       "source": "source",
+         *       "value": null
+         *     }
+         */
         SettingView: {
             /** Is Default */
             is_default: boolean;
@@ -9882,14 +15856,45 @@ export interface components {
              */
             value: unknown;
         };
-        /** SettingsSectionView */
+        /**
+         * SettingsSectionView
+         * @example {
+         *       "name": "resnet",
+         *       "settings": [
+         *         {
+         *           "is_default": true,
+         *           "key": "key",
+         *           "source": "source",
+         *           "value": null
+         *         }
+         *       ]
+         *     }
+         */
         SettingsSectionView: {
             /** Name */
             name: string;
             /** Settings */
             settings: components["schemas"]["SettingView"][];
         };
-        /** SettingsView */
+        /**
+         * SettingsView
+         * @example {
+         *       "config_file": "config-file",
+         *       "sections": [
+         *         {
+         *           "name": "resnet",
+         *           "settings": [
+         *             {
+         *               "is_default": true,
+         *               "key": "key",
+         *               "source": "source",
+         *               "value": null
+         *             }
+         *           ]
+         *         }
+         *       ]
+         *     }
+         */
         SettingsView: {
             /** Config File */
             config_file: string | null;
@@ -9904,7 +15909,34 @@ export interface components {
          * @enum {string}
          */
         Severity: "info" | "warning" | "critical";
-        /** ShadowDifferenceView */
+        /**
+         * ShadowDifferenceView
+         * @example {
+         *       "at": "2026-11-18T09:30:00Z",
+         *       "cycle": 1,
+         *       "live": [
+         *         {
+         *           "gpus": 2,
+         *           "job": "j-12",
+         *           "name": "resnet",
+         *           "nodes": {},
+         *           "user": "ann"
+         *         }
+         *       ],
+         *       "shadow": [
+         *         {
+         *           "gpus": 2,
+         *           "job": "j-12",
+         *           "name": "resnet",
+         *           "nodes": {},
+         *           "user": "ann"
+         *         }
+         *       ],
+         *       "words": [
+         *         "word"
+         *       ]
+         *     }
+         */
         ShadowDifferenceView: {
             /** At */
             at: string;
@@ -9917,7 +15949,56 @@ export interface components {
             /** Words */
             words: string[];
         };
-        /** ShadowView */
+        /**
+         * ShadowView
+         * @example {
+         *       "behind_cycles": 1,
+         *       "changes": {},
+         *       "cycles": {
+         *         "different": 1,
+         *         "dropped": 1,
+         *         "failed": 1,
+         *         "same": 1,
+         *         "seen": 1
+         *       },
+         *       "differences": [
+         *         {
+         *           "at": "2026-11-18T09:30:00Z",
+         *           "cycle": 1,
+         *           "live": [
+         *             {
+         *               "gpus": 2,
+         *               "job": "j-12",
+         *               "name": "resnet",
+         *               "nodes": {},
+         *               "user": "ann"
+         *             }
+         *           ],
+         *           "shadow": [
+         *             {
+         *               "gpus": 2,
+         *               "job": "j-12",
+         *               "name": "resnet",
+         *               "nodes": {},
+         *               "user": "ann"
+         *             }
+         *           ],
+         *           "words": [
+         *             "word"
+         *           ]
+         *         }
+         *       ],
+         *       "last_cycle": {
+         *         "at": "2026-11-18T09:30:00Z",
+         *         "id": 1
+         *       },
+         *       "running": true,
+         *       "started_at": "2026-11-18T09:30:00Z",
+         *       "started_by": "started-by",
+         *       "stopped_at": "2026-11-18T09:30:00Z",
+         *       "words": "words"
+         *     }
+         */
         ShadowView: {
             /** Behind Cycles */
             behind_cycles: number;
@@ -9953,7 +16034,20 @@ export interface components {
          * @enum {string}
          */
         ShareMode: "ro" | "rw";
-        /** ShareRunView */
+        /**
+         * ShareRunView
+         * @example {
+         *       "completion_mean_seconds": 1,
+         *       "gpu_hours": 1,
+         *       "jobs": 1,
+         *       "lost_gpu_hours": 1,
+         *       "preemptions": 1,
+         *       "wait_mean_seconds": 1,
+         *       "wait_p50_seconds": 1,
+         *       "wait_p90_seconds": 1,
+         *       "wait_p99_seconds": 1
+         *     }
+         */
         ShareRunView: {
             /** Completion Mean Seconds */
             completion_mean_seconds: number;
@@ -9974,7 +16068,35 @@ export interface components {
             /** Wait P99 Seconds */
             wait_p99_seconds: number;
         };
-        /** ShareView */
+        /**
+         * ShareView
+         * @example {
+         *       "base": {
+         *         "completion_mean_seconds": 1,
+         *         "gpu_hours": 1,
+         *         "jobs": 1,
+         *         "lost_gpu_hours": 1,
+         *         "preemptions": 1,
+         *         "wait_mean_seconds": 1,
+         *         "wait_p50_seconds": 1,
+         *         "wait_p90_seconds": 1,
+         *         "wait_p99_seconds": 1
+         *       },
+         *       "candidate": {
+         *         "completion_mean_seconds": 1,
+         *         "gpu_hours": 1,
+         *         "jobs": 1,
+         *         "lost_gpu_hours": 1,
+         *         "preemptions": 1,
+         *         "wait_mean_seconds": 1,
+         *         "wait_p50_seconds": 1,
+         *         "wait_p90_seconds": 1,
+         *         "wait_p99_seconds": 1
+         *       },
+         *       "jobs": 1,
+         *       "name": "resnet"
+         *     }
+         */
         ShareView: {
             base: components["schemas"]["ShareRunView"];
             candidate: components["schemas"]["ShareRunView"];
@@ -9992,6 +16114,12 @@ export interface components {
         /**
          * SignalView
          * @description A signal that a rule can watch.
+         * @example {
+         *       "description": "Fine-tunes ResNet-50",
+         *       "name": "resnet",
+         *       "scope": "scope",
+         *       "unit": "unit"
+         *     }
          */
         SignalView: {
             /** Description */
@@ -10003,7 +16131,12 @@ export interface components {
             /** Unit */
             unit: string;
         };
-        /** SilenceCreate */
+        /**
+         * SilenceCreate
+         * @example {
+         *       "duration": 1
+         *     }
+         */
         SilenceCreate: {
             /**
              * Duration
@@ -10031,7 +16164,18 @@ export interface components {
              */
             subject?: string;
         };
-        /** SilenceView */
+        /**
+         * SilenceView
+         * @example {
+         *       "created_by": "created-by",
+         *       "ends_at": "2026-11-18T09:30:00Z",
+         *       "id": "j-12",
+         *       "reason": "new fans",
+         *       "rule": "rule",
+         *       "starts_at": "2026-11-18T09:30:00Z",
+         *       "subject": "j-12"
+         *     }
+         */
         SilenceView: {
             /** Created By */
             created_by: string;
@@ -10051,6 +16195,9 @@ export interface components {
         /**
          * SimulationCreate
          * @description The last `days`, or the span from `since` until `until` (now if left out), or `jobs` of a trace.
+         * @example {
+         *       "candidate": {}
+         *     }
          */
         SimulationCreate: {
             base?: components["schemas"]["Changes"];
@@ -10079,7 +16226,271 @@ export interface components {
          * @enum {string}
          */
         SimulationState: "waiting" | "working" | "ready" | "failed" | "cancelled" | "interrupted";
-        /** SimulationView */
+        /**
+         * SimulationView
+         * @example {
+         *       "base": {},
+         *       "candidate": {},
+         *       "created_at": "2026-11-18T09:30:00Z",
+         *       "created_by": "created-by",
+         *       "ended_at": "2026-11-18T09:30:00Z",
+         *       "error": "error",
+         *       "headline": {
+         *         "completion_mean_seconds": {
+         *           "base": 1,
+         *           "candidate": 1
+         *         },
+         *         "preemptions": {
+         *           "base": 1,
+         *           "candidate": 1
+         *         },
+         *         "utilization": {
+         *           "base": 1,
+         *           "candidate": 1
+         *         },
+         *         "wait_mean_seconds": {
+         *           "base": 1,
+         *           "candidate": 1
+         *         }
+         *       },
+         *       "id": "j-12",
+         *       "name": "resnet",
+         *       "progress": {
+         *         "ended_jobs": 1,
+         *         "eta_seconds": 1,
+         *         "fraction": 1,
+         *         "jobs": 1,
+         *         "phase": "waiting"
+         *       },
+         *       "result": {
+         *         "base": {
+         *           "busy": 1,
+         *           "completion_seconds": {
+         *             "max": 1,
+         *             "mean": 1,
+         *             "p50": 1,
+         *             "p90": 1,
+         *             "p99": 1
+         *           },
+         *           "course": {
+         *             "times": [],
+         *             "used_gpus": [],
+         *             "waiting_jobs": []
+         *           },
+         *           "cut_jobs": 1,
+         *           "gpu_hours": 1,
+         *           "gpus": 2,
+         *           "jain": 1,
+         *           "jain_slowdown": 1,
+         *           "jobs": 1,
+         *           "left_out_jobs": 1,
+         *           "lost_gpu_hours": 1,
+         *           "makespan_seconds": 1,
+         *           "nodes": 1,
+         *           "preemptions": 1,
+         *           "resizes": 1,
+         *           "slowdown": {
+         *             "max": 1,
+         *             "mean": 1,
+         *             "p50": 1,
+         *             "p90": 1,
+         *             "p99": 1
+         *           },
+         *           "unfinished_jobs": 1,
+         *           "utilization": 1,
+         *           "wait_seconds": {
+         *             "max": 1,
+         *             "mean": 1,
+         *             "p50": 1,
+         *             "p90": 1,
+         *             "p99": 1
+         *           },
+         *           "waiting_cdf": [
+         *             []
+         *           ]
+         *         },
+         *         "candidate": {
+         *           "busy": 1,
+         *           "completion_seconds": {
+         *             "max": 1,
+         *             "mean": 1,
+         *             "p50": 1,
+         *             "p90": 1,
+         *             "p99": 1
+         *           },
+         *           "course": {
+         *             "times": [],
+         *             "used_gpus": [],
+         *             "waiting_jobs": []
+         *           },
+         *           "cut_jobs": 1,
+         *           "gpu_hours": 1,
+         *           "gpus": 2,
+         *           "jain": 1,
+         *           "jain_slowdown": 1,
+         *           "jobs": 1,
+         *           "left_out_jobs": 1,
+         *           "lost_gpu_hours": 1,
+         *           "makespan_seconds": 1,
+         *           "nodes": 1,
+         *           "preemptions": 1,
+         *           "resizes": 1,
+         *           "slowdown": {
+         *             "max": 1,
+         *             "mean": 1,
+         *             "p50": 1,
+         *             "p90": 1,
+         *             "p99": 1
+         *           },
+         *           "unfinished_jobs": 1,
+         *           "utilization": 1,
+         *           "wait_seconds": {
+         *             "max": 1,
+         *             "mean": 1,
+         *             "p50": 1,
+         *             "p90": 1,
+         *             "p99": 1
+         *           },
+         *           "waiting_cdf": [
+         *             []
+         *           ]
+         *         },
+         *         "carried_jobs": 1,
+         *         "differences": [
+         *           {
+         *             "base": 1,
+         *             "better": true,
+         *             "candidate": 1,
+         *             "change": 1,
+         *             "field": "field",
+         *             "label": "label",
+         *             "percent": 1,
+         *             "unit": "unit"
+         *           }
+         *         ],
+         *         "estimated_jobs": 1,
+         *         "fidelity": {
+         *           "jobs": 1,
+         *           "real_wait_seconds": {
+         *             "max": 1,
+         *             "mean": 1,
+         *             "p50": 1,
+         *             "p90": 1,
+         *             "p99": 1
+         *           },
+         *           "replayed_wait_seconds": {
+         *             "max": 1,
+         *             "mean": 1,
+         *             "p50": 1,
+         *             "p90": 1,
+         *             "p99": 1
+         *           },
+         *           "words": "words"
+         *         },
+         *         "groups": [
+         *           {
+         *             "base": {
+         *               "completion_mean_seconds": 1,
+         *               "gpu_hours": 1,
+         *               "jobs": 1,
+         *               "lost_gpu_hours": 1,
+         *               "preemptions": 1,
+         *               "wait_mean_seconds": 1,
+         *               "wait_p50_seconds": 1,
+         *               "wait_p90_seconds": 1,
+         *               "wait_p99_seconds": 1
+         *             },
+         *             "candidate": {
+         *               "completion_mean_seconds": 1,
+         *               "gpu_hours": 1,
+         *               "jobs": 1,
+         *               "lost_gpu_hours": 1,
+         *               "preemptions": 1,
+         *               "wait_mean_seconds": 1,
+         *               "wait_p50_seconds": 1,
+         *               "wait_p90_seconds": 1,
+         *               "wait_p99_seconds": 1
+         *             },
+         *             "jobs": 1,
+         *             "name": "resnet"
+         *           }
+         *         ],
+         *         "jobs": 1,
+         *         "left_out": [
+         *           {
+         *             "jobs": 1,
+         *             "reason": "new fans"
+         *           }
+         *         ],
+         *         "queues": [
+         *           {
+         *             "base": {
+         *               "completion_mean_seconds": 1,
+         *               "gpu_hours": 1,
+         *               "jobs": 1,
+         *               "lost_gpu_hours": 1,
+         *               "preemptions": 1,
+         *               "wait_mean_seconds": 1,
+         *               "wait_p50_seconds": 1,
+         *               "wait_p90_seconds": 1,
+         *               "wait_p99_seconds": 1
+         *             },
+         *             "candidate": {
+         *               "completion_mean_seconds": 1,
+         *               "gpu_hours": 1,
+         *               "jobs": 1,
+         *               "lost_gpu_hours": 1,
+         *               "preemptions": 1,
+         *               "wait_mean_seconds": 1,
+         *               "wait_p50_seconds": 1,
+         *               "wait_p90_seconds": 1,
+         *               "wait_p99_seconds": 1
+         *             },
+         *             "jobs": 1,
+         *             "name": "resnet"
+         *           }
+         *         ],
+         *         "seconds": 1,
+         *         "users": [
+         *           {
+         *             "base": {
+         *               "completion_mean_seconds": 1,
+         *               "gpu_hours": 1,
+         *               "jobs": 1,
+         *               "lost_gpu_hours": 1,
+         *               "preemptions": 1,
+         *               "wait_mean_seconds": 1,
+         *               "wait_p50_seconds": 1,
+         *               "wait_p90_seconds": 1,
+         *               "wait_p99_seconds": 1
+         *             },
+         *             "candidate": {
+         *               "completion_mean_seconds": 1,
+         *               "gpu_hours": 1,
+         *               "jobs": 1,
+         *               "lost_gpu_hours": 1,
+         *               "preemptions": 1,
+         *               "wait_mean_seconds": 1,
+         *               "wait_p50_seconds": 1,
+         *               "wait_p90_seconds": 1,
+         *               "wait_p99_seconds": 1
+         *             },
+         *             "jobs": 1,
+         *             "name": "resnet"
+         *           }
+         *         ]
+         *       },
+         *       "since": "2026-11-18T09:30:00Z",
+         *       "source": "history",
+         *       "started_at": "2026-11-18T09:30:00Z",
+         *       "state": "waiting",
+         *       "until": "2026-11-18T09:30:00Z",
+         *       "words": {
+         *         "base": "base",
+         *         "candidate": "candidate"
+         *       }
+         *     }
+         */
         SimulationView: {
             /** Base */
             base: {
@@ -10115,7 +16526,13 @@ export interface components {
             until: string;
             words: components["schemas"]["ScenarioTextsView"];
         };
-        /** SpanView */
+        /**
+         * SpanView
+         * @example {
+         *       "p50": "p50",
+         *       "p90": "p90"
+         *     }
+         */
         SpanView: {
             /**
              * P50
@@ -10128,7 +16545,16 @@ export interface components {
              */
             p90: string;
         };
-        /** SpreadView */
+        /**
+         * SpreadView
+         * @example {
+         *       "max": 1,
+         *       "mean": 1,
+         *       "p50": 1,
+         *       "p90": 1,
+         *       "p99": 1
+         *     }
+         */
         SpreadView: {
             /** Max */
             max: number;
@@ -10141,7 +16567,13 @@ export interface components {
             /** P99 */
             p99: number;
         };
-        /** SshKeyCreate */
+        /**
+         * SshKeyCreate
+         * @example {
+         *       "name": "resnet",
+         *       "public_key": "public-key"
+         *     }
+         */
         SshKeyCreate: {
             /** Name */
             name: string;
@@ -10151,7 +16583,16 @@ export interface components {
              */
             public_key: string;
         };
-        /** SshKeyView */
+        /**
+         * SshKeyView
+         * @example {
+         *       "created_at": "2026-11-18T09:30:00Z",
+         *       "fingerprint": "fingerprint",
+         *       "id": "j-12",
+         *       "name": "resnet",
+         *       "public_key": "public-key"
+         *     }
+         */
         SshKeyView: {
             /** Created At */
             created_at: string;
@@ -10164,7 +16605,18 @@ export interface components {
             /** Public Key */
             public_key: string;
         };
-        /** SshView */
+        /**
+         * SshView
+         * @example {
+         *       "account": "account",
+         *       "command": "command",
+         *       "host": "host",
+         *       "host_key": "host-key",
+         *       "port": 1,
+         *       "ready": true,
+         *       "sessions": 1
+         *     }
+         */
         SshView: {
             /**
              * Account
@@ -10190,7 +16642,16 @@ export interface components {
             /** Sessions */
             sessions: number;
         };
-        /** StartView */
+        /**
+         * StartView
+         * @example {
+         *       "gpus": 2,
+         *       "job": "j-12",
+         *       "name": "resnet",
+         *       "nodes": {},
+         *       "user": "ann"
+         *     }
+         */
         StartView: {
             /** Gpus */
             gpus: number;
@@ -10205,7 +16666,61 @@ export interface components {
             /** User */
             user: string;
         };
-        /** StorageView */
+        /**
+         * StatementView
+         * @example {
+         *       "closing_micro": 1,
+         *       "currency": "currency",
+         *       "items": [
+         *         {
+         *           "actor": "ann",
+         *           "amount_micro": 1,
+         *           "at": "2026-11-18T09:30:00Z",
+         *           "attempt": "attempt",
+         *           "gpu_model": "gpu-model",
+         *           "gpus": 2,
+         *           "job_name": "job-name",
+         *           "kind": "charge",
+         *           "note": "note",
+         *           "until": "2026-11-18T09:30:00Z",
+         *           "user": "ann"
+         *         }
+         *       ],
+         *       "kind": "user",
+         *       "name": "resnet",
+         *       "opening_micro": 1,
+         *       "since": "2026-11-18T09:30:00Z",
+         *       "unit": "gpu-hours",
+         *       "until": "2026-11-18T09:30:00Z"
+         *     }
+         */
+        StatementView: {
+            /** Closing Micro */
+            closing_micro: number;
+            /** Currency */
+            currency: string;
+            /** Items */
+            items: components["schemas"]["EntryView"][];
+            kind: components["schemas"]["AccountKind"];
+            /** Name */
+            name: string;
+            /** Opening Micro */
+            opening_micro: number;
+            /** Since */
+            since: string;
+            unit: components["schemas"]["Unit"];
+            /** Until */
+            until: string;
+        };
+        /**
+         * StorageView
+         * @example {
+         *       "kind": "directory",
+         *       "object_store": "object-store",
+         *       "path": "runs/7",
+         *       "prefix": "prefix"
+         *     }
+         */
         StorageView: {
             /**
              * Kind
@@ -10225,6 +16740,9 @@ export interface components {
         /**
          * StoreMetadataBody
          * @description In corral's own store.
+         * @example {
+         *       "kind": "store"
+         *     }
          */
         StoreMetadataBody: {
             /**
@@ -10233,7 +16751,15 @@ export interface components {
              */
             kind: "store";
         };
-        /** StrandedView */
+        /**
+         * StrandedView
+         * @example {
+         *       "detail": "no GPU is free",
+         *       "id": "j-12",
+         *       "name": "resnet",
+         *       "user": "ann"
+         *     }
+         */
         StrandedView: {
             /** Detail */
             detail: string;
@@ -10244,7 +16770,13 @@ export interface components {
             /** User */
             user: string;
         };
-        /** SuggestedChangeView */
+        /**
+         * SuggestedChangeView
+         * @example {
+         *       "body": {},
+         *       "operation": "edit"
+         *     }
+         */
         SuggestedChangeView: {
             /** Body */
             body: {
@@ -10256,6 +16788,18 @@ export interface components {
         /**
          * SuggestionView
          * @description A change that helps, checked by running the scheduler with it.
+         * @example {
+         *       "change": {
+         *         "body": {},
+         *         "operation": "edit"
+         *       },
+         *       "detail": "no GPU is free",
+         *       "effect": {
+         *         "outcome": "start",
+         *         "start_at": "2026-11-18T09:30:00Z"
+         *       },
+         *       "title": "ResNet on our images"
+         *     }
          */
         SuggestionView: {
             change: components["schemas"]["SuggestedChangeView"];
@@ -10265,7 +16809,12 @@ export interface components {
             /** Title */
             title: string;
         };
-        /** TagPut */
+        /**
+         * TagPut
+         * @example {
+         *       "version": "latest"
+         *     }
+         */
         TagPut: {
             /**
              * Version
@@ -10273,7 +16822,13 @@ export interface components {
              */
             version: string;
         };
-        /** TagView */
+        /**
+         * TagView
+         * @example {
+         *       "tag": "tag",
+         *       "version": "latest"
+         *     }
+         */
         TagView: {
             /** Tag */
             tag: string;
@@ -10283,6 +16838,11 @@ export interface components {
         /**
          * TakenView
          * @description Resources of a node that are used outside of corral.
+         * @example {
+         *       "cpus": 8,
+         *       "gpus": 2,
+         *       "memory_bytes": 1
+         *     }
          */
         TakenView: {
             /** Cpus */
@@ -10292,14 +16852,25 @@ export interface components {
             /** Memory Bytes */
             memory_bytes: number;
         };
-        /** TargetTestView */
+        /**
+         * TargetTestView
+         * @example {
+         *       "detail": "no GPU is free",
+         *       "ok": true
+         *     }
+         */
         TargetTestView: {
             /** Detail */
             detail: string;
             /** Ok */
             ok: boolean;
         };
-        /** TaskCreate */
+        /**
+         * TaskCreate
+         * @example {
+         *       "task": "training_task_1"
+         *     }
+         */
         TaskCreate: {
             /**
              * Gpus
@@ -10315,7 +16886,85 @@ export interface components {
              */
             wait?: boolean;
         };
-        /** TaskView */
+        /**
+         * TaskView
+         * @example {
+         *       "job": {
+         *         "after": [
+         *           "after"
+         *         ],
+         *         "allocation": {
+         *           "grants": [
+         *             {
+         *               "cpus": 8,
+         *               "gpu_share": 1,
+         *               "gpus": [],
+         *               "memory_bytes": 1,
+         *               "node": "a100-80g-001"
+         *             }
+         *           ],
+         *           "model": "A100-80G"
+         *         },
+         *         "attempt": 1,
+         *         "attempt_id": "attempt-id",
+         *         "checkpoint_interval_seconds": 1,
+         *         "checkpointed_at": "2026-11-18T09:30:00Z",
+         *         "command": [
+         *           "python",
+         *           "train.py"
+         *         ],
+         *         "cpus": 8,
+         *         "created_at": "2026-11-18T09:30:00Z",
+         *         "end_reason": "end-reason",
+         *         "ended_at": "2026-11-18T09:30:00Z",
+         *         "env": {},
+         *         "exit_code": 0,
+         *         "faults": 1,
+         *         "flavor": "flavor",
+         *         "gpus": 2,
+         *         "grace_seconds": 1,
+         *         "id": "j-12",
+         *         "idles": true,
+         *         "kind": "training",
+         *         "labels": {},
+         *         "max_retries": 1,
+         *         "memory_bytes": 1,
+         *         "message": "fans are ordered",
+         *         "models": [
+         *           "A100-80G"
+         *         ],
+         *         "name": "resnet",
+         *         "nodes": 1,
+         *         "not_before": "not-before",
+         *         "package": "package",
+         *         "pinned_at": "2026-11-18T09:30:00Z",
+         *         "predicted": {
+         *           "like": "like",
+         *           "p50_seconds": 1,
+         *           "p90_seconds": 1,
+         *           "samples": 1
+         *         },
+         *         "preempted_for": "preempted-for",
+         *         "preemptible": true,
+         *         "preemptions": 1,
+         *         "priority": 5,
+         *         "queue": "default",
+         *         "queued_at": "2026-11-18T09:30:00Z",
+         *         "restart_unsaved": true,
+         *         "retries": 1,
+         *         "retry_on": [
+         *           "retry-on"
+         *         ],
+         *         "started_at": "2026-11-18T09:30:00Z",
+         *         "state": "running",
+         *         "stopping_for": "stopping-for",
+         *         "time_limit_seconds": 1,
+         *         "user": "ann",
+         *         "workdir": "workdir"
+         *       },
+         *       "task": "training_task_1"
+         *     }
+         */
         TaskView: {
             job: components["schemas"]["JobView"];
             /** Task */
@@ -10326,6 +16975,17 @@ export interface components {
         /**
          * TimeSeriesView
          * @description Means within steps of the same length; each begins at its time.
+         * @example {
+         *       "times": [
+         *         "2h"
+         *       ],
+         *       "used_gpus": [
+         *         1
+         *       ],
+         *       "waiting_jobs": [
+         *         1
+         *       ]
+         *     }
          */
         TimeSeriesView: {
             /** Times */
@@ -10335,7 +16995,12 @@ export interface components {
             /** Waiting Jobs */
             waiting_jobs: number[];
         };
-        /** TokenCreate */
+        /**
+         * TokenCreate
+         * @example {
+         *       "name": "resnet"
+         *     }
+         */
         TokenCreate: {
             /** Expires In Days */
             expires_in_days?: number | null;
@@ -10350,7 +17015,19 @@ export interface components {
              */
             scopes?: ("read" | "jobs" | "full")[];
         };
-        /** TokenView */
+        /**
+         * TokenView
+         * @example {
+         *       "created_at": "2026-11-18T09:30:00Z",
+         *       "expires_at": "2026-11-18T09:30:00Z",
+         *       "id": "j-12",
+         *       "last_used_at": "2026-11-18T09:30:00Z",
+         *       "name": "resnet",
+         *       "scopes": [
+         *         "read"
+         *       ]
+         *     }
+         */
         TokenView: {
             /** Created At */
             created_at: string;
@@ -10365,7 +17042,14 @@ export interface components {
             /** Scopes */
             scopes: components["schemas"]["Scope"][];
         };
-        /** TraceJobBody */
+        /**
+         * TraceJobBody
+         * @example {
+         *       "run_seconds": 1,
+         *       "submitted_at": 1,
+         *       "user": "ann"
+         *     }
+         */
         TraceJobBody: {
             /**
              * Cpus
@@ -10430,7 +17114,17 @@ export interface components {
          * @enum {string}
          */
         Type: "job" | "workbench" | "user" | "node" | "gpu" | "queue" | "pool" | "group" | "package" | "flavor" | "image" | "volume" | "alert-rule" | "report";
-        /** UploadComplete */
+        /**
+         * Unit
+         * @enum {string}
+         */
+        Unit: "gpu-hours" | "money";
+        /**
+         * UploadComplete
+         * @example {
+         *       "checksum": "checksum"
+         *     }
+         */
         UploadComplete: {
             /**
              * Checksum
@@ -10438,7 +17132,13 @@ export interface components {
              */
             checksum: string;
         };
-        /** UploadCreate */
+        /**
+         * UploadCreate
+         * @example {
+         *       "path": "runs/7",
+         *       "size": 1
+         *     }
+         */
         UploadCreate: {
             /**
              * Checksum
@@ -10464,7 +17164,19 @@ export interface components {
             /** Size */
             size: number;
         };
-        /** UploadView */
+        /**
+         * UploadView
+         * @example {
+         *       "have": [
+         *         1
+         *       ],
+         *       "id": "j-12",
+         *       "part_bytes": 1,
+         *       "parts": 1,
+         *       "path": "runs/7",
+         *       "size": 1
+         *     }
+         */
         UploadView: {
             /**
              * Have
@@ -10485,7 +17197,69 @@ export interface components {
             /** Size */
             size: number;
         };
-        /** UsageBreakdownView */
+        /**
+         * UsageBreakdownView
+         * @example {
+         *       "by_group": [
+         *         {
+         *           "busy_gpu_hours": 1,
+         *           "energy_kwh": 1,
+         *           "gpu_hours": 1,
+         *           "idle_gpu_hours": 1,
+         *           "jobs": 1,
+         *           "key": "key",
+         *           "measured_gpu_hours": 1,
+         *           "utilization": 1
+         *         }
+         *       ],
+         *       "by_model": [
+         *         {
+         *           "busy_gpu_hours": 1,
+         *           "energy_kwh": 1,
+         *           "gpu_hours": 1,
+         *           "idle_gpu_hours": 1,
+         *           "jobs": 1,
+         *           "key": "key",
+         *           "measured_gpu_hours": 1,
+         *           "utilization": 1
+         *         }
+         *       ],
+         *       "by_queue": [
+         *         {
+         *           "busy_gpu_hours": 1,
+         *           "energy_kwh": 1,
+         *           "gpu_hours": 1,
+         *           "idle_gpu_hours": 1,
+         *           "jobs": 1,
+         *           "key": "key",
+         *           "measured_gpu_hours": 1,
+         *           "utilization": 1
+         *         }
+         *       ],
+         *       "by_user": [
+         *         {
+         *           "busy_gpu_hours": 1,
+         *           "energy_kwh": 1,
+         *           "gpu_hours": 1,
+         *           "idle_gpu_hours": 1,
+         *           "jobs": 1,
+         *           "key": "key",
+         *           "measured_gpu_hours": 1,
+         *           "utilization": 1
+         *         }
+         *       ],
+         *       "total": {
+         *         "busy_gpu_hours": 1,
+         *         "energy_kwh": 1,
+         *         "gpu_hours": 1,
+         *         "idle_gpu_hours": 1,
+         *         "jobs": 1,
+         *         "key": "key",
+         *         "measured_gpu_hours": 1,
+         *         "utilization": 1
+         *       }
+         *     }
+         */
         UsageBreakdownView: {
             /** By Group */
             by_group: components["schemas"]["GpuHoursView"][];
@@ -10500,6 +17274,14 @@ export interface components {
         /**
          * UsageView
          * @description Resources that were held and used so far.
+         * @example {
+         *       "energy_kwh": 1,
+         *       "gpu_hours": 1,
+         *       "idle_gpu_hours": 1,
+         *       "measured_gpu_hours": 1,
+         *       "memory_peak_bytes": 1,
+         *       "utilization": 1
+         *     }
          */
         UsageView: {
             /** Energy Kwh */
@@ -10524,7 +17306,14 @@ export interface components {
              */
             utilization: number | null;
         };
-        /** UserCreate */
+        /**
+         * UserCreate
+         * @example {
+         *       "name": "maria",
+         *       "password": "correct horse battery staple",
+         *       "role": "scientist"
+         *     }
+         */
         UserCreate: {
             /**
              * Display Name
@@ -10554,7 +17343,10 @@ export interface components {
             /** Role */
             role?: ("operator" | "scientist") | null;
         };
-        /** UserEdit */
+        /**
+         * UserEdit
+         * @example {}
+         */
         UserEdit: {
             /** Disabled */
             disabled?: boolean | null;
@@ -10569,7 +17361,23 @@ export interface components {
             /** Role */
             role?: ("operator" | "scientist") | null;
         };
-        /** UserView */
+        /**
+         * UserView
+         * @example {
+         *       "active_jobs": 1,
+         *       "created_at": "2026-11-18T09:30:00Z",
+         *       "disabled": true,
+         *       "display_name": "display-name",
+         *       "email": "ann@example.org",
+         *       "group": "vision",
+         *       "last_seen_at": "2026-11-18T09:30:00Z",
+         *       "must_change_password": true,
+         *       "name": "resnet",
+         *       "permission_group": "permission-group",
+         *       "provider": "provider",
+         *       "role": "scientist"
+         *     }
+         */
         UserView: {
             /**
              * Active Jobs
@@ -10601,7 +17409,18 @@ export interface components {
             provider: string;
             role: components["schemas"]["Role"];
         };
-        /** VersionFileView */
+        /**
+         * VersionFileView
+         * @example {
+         *       "digest": "digest",
+         *       "executable": true,
+         *       "kind": "file",
+         *       "name": "resnet",
+         *       "path": "runs/7",
+         *       "size": 1,
+         *       "target": "target"
+         *     }
+         */
         VersionFileView: {
             /**
              * Digest
@@ -10630,7 +17449,38 @@ export interface components {
              */
             target: string | null;
         };
-        /** VersionLineageView */
+        /**
+         * VersionLineageView
+         * @example {
+         *       "at": "2026-11-18T09:30:00Z",
+         *       "message": "fans are ordered",
+         *       "produced_by": {
+         *         "attempts": [
+         *           1
+         *         ],
+         *         "id": "j-12",
+         *         "last_at": "2026-11-18T09:30:00Z",
+         *         "name": "resnet",
+         *         "user": "ann"
+         *       },
+         *       "short": "short",
+         *       "tags": [
+         *         "tag"
+         *       ],
+         *       "used_by": [
+         *         {
+         *           "attempts": [
+         *             1
+         *           ],
+         *           "id": "j-12",
+         *           "last_at": "2026-11-18T09:30:00Z",
+         *           "name": "resnet",
+         *           "user": "ann"
+         *         }
+         *       ],
+         *       "version": "latest"
+         *     }
+         */
         VersionLineageView: {
             /** At */
             at: string;
@@ -10646,7 +17496,26 @@ export interface components {
             /** Version */
             version: string;
         };
-        /** VersionView */
+        /**
+         * VersionView
+         * @example {
+         *       "at": "2026-11-18T09:30:00Z",
+         *       "author": "author",
+         *       "bytes": 1,
+         *       "files": 1,
+         *       "id": "j-12",
+         *       "message": "fans are ordered",
+         *       "new_bytes": 1,
+         *       "number": 1,
+         *       "parent": "parent",
+         *       "produced_by": "produced-by",
+         *       "short": "short",
+         *       "tags": [
+         *         "tag"
+         *       ],
+         *       "tree": "tree"
+         *     }
+         */
         VersionView: {
             /** At */
             at: string;
@@ -10684,7 +17553,14 @@ export interface components {
             /** Tree */
             tree: string;
         };
-        /** VolumeCreate */
+        /**
+         * VolumeCreate
+         * @example {
+         *       "name": "data",
+         *       "size": "100GiB",
+         *       "type": "filesystem"
+         *     }
+         */
         VolumeCreate: {
             /**
              * Cluster
@@ -10728,6 +17604,7 @@ export interface components {
         /**
          * VolumeEdit
          * @description Changes to a volume. Fields that are left out keep their values.
+         * @example {}
          */
         VolumeEdit: {
             /**
@@ -10741,7 +17618,15 @@ export interface components {
              */
             size?: (number | string) | null;
         };
-        /** VolumeFileView */
+        /**
+         * VolumeFileView
+         * @example {
+         *       "kind": "file",
+         *       "modified_at": "2026-11-18T09:30:00Z",
+         *       "path": "runs/7",
+         *       "size": 1
+         *     }
+         */
         VolumeFileView: {
             /** @description `other`: a link to a place outside of the volume, a device, or a name that is not valid text. */
             kind: components["schemas"]["FileKind"];
@@ -10758,6 +17643,14 @@ export interface components {
         /**
          * VolumeJobView
          * @description A live job that mounts a volume.
+         * @example {
+         *       "id": "j-12",
+         *       "mode": "mode",
+         *       "name": "resnet",
+         *       "path": "runs/7",
+         *       "state": "running",
+         *       "user": "ann"
+         *     }
          */
         VolumeJobView: {
             /** Id */
@@ -10778,6 +17671,7 @@ export interface components {
         /**
          * VolumeQuotasPut
          * @description The most bytes of a user's volumes of each type; null means no limit.
+         * @example {}
          */
         VolumeQuotasPut: {
             /** Block */
@@ -10789,7 +17683,13 @@ export interface components {
             /** Object */
             object?: number | null;
         };
-        /** VolumeShareBody */
+        /**
+         * VolumeShareBody
+         * @example {
+         *       "kind": "user",
+         *       "name": "resnet"
+         *     }
+         */
         VolumeShareBody: {
             /**
              * Kind
@@ -10805,14 +17705,31 @@ export interface components {
             /** Name */
             name: string;
         };
-        /** VolumeShareView */
+        /**
+         * VolumeShareView
+         * @example {
+         *       "kind": "user",
+         *       "mode": "ro",
+         *       "name": "resnet"
+         *     }
+         */
         VolumeShareView: {
             kind: components["schemas"]["ShareKind"];
             mode: components["schemas"]["ShareMode"];
             /** Name */
             name: string;
         };
-        /** VolumeSharesPut */
+        /**
+         * VolumeSharesPut
+         * @example {
+         *       "shares": [
+         *         {
+         *           "kind": "user",
+         *           "name": "resnet"
+         *         }
+         *       ]
+         *     }
+         */
         VolumeSharesPut: {
             /**
              * Shares
@@ -10830,7 +17747,46 @@ export interface components {
          * @enum {string}
          */
         VolumeType: "block" | "filesystem" | "local" | "object";
-        /** VolumeView */
+        /**
+         * VolumeView
+         * @example {
+         *       "cluster": "local",
+         *       "created_at": "2026-11-18T09:30:00Z",
+         *       "description": "Fine-tunes ResNet-50",
+         *       "full": true,
+         *       "id": "j-12",
+         *       "jobs": [
+         *         {
+         *           "id": "j-12",
+         *           "mode": "mode",
+         *           "name": "resnet",
+         *           "path": "runs/7",
+         *           "state": "running",
+         *           "user": "ann"
+         *         }
+         *       ],
+         *       "may_write": true,
+         *       "measured_at": "2026-11-18T09:30:00Z",
+         *       "message": "fans are ordered",
+         *       "mine": true,
+         *       "name": "resnet",
+         *       "object_store": "object-store",
+         *       "owner": "ann",
+         *       "prefix": "prefix",
+         *       "read_only": true,
+         *       "shares": [
+         *         {
+         *           "kind": "user",
+         *           "mode": "ro",
+         *           "name": "resnet"
+         *         }
+         *       ],
+         *       "size_bytes": 1,
+         *       "state": "creating",
+         *       "type": "filesystem",
+         *       "used_bytes": 1
+         *     }
+         */
         VolumeView: {
             /** Cluster */
             cluster: string;
@@ -10889,7 +17845,86 @@ export interface components {
              */
             used_bytes: number | null;
         };
-        /** WhyView */
+        /**
+         * WaitingEffectView
+         * @example {
+         *       "job": "j-12",
+         *       "name": "resnet",
+         *       "start_after": "start-after",
+         *       "start_before": "start-before",
+         *       "starts_now": true,
+         *       "user": "ann"
+         *     }
+         */
+        WaitingEffectView: {
+            /** Job */
+            job: string;
+            /** Name */
+            name: string;
+            /**
+             * Start After
+             * @description The planned start after the change; null: none is planned.
+             */
+            start_after: string | null;
+            /**
+             * Start Before
+             * @description The planned start without the change; null: none is planned.
+             */
+            start_before: string | null;
+            /**
+             * Starts Now
+             * @description The job would start as soon as the change is done.
+             */
+            starts_now: boolean;
+            /** User */
+            user: string;
+        };
+        /**
+         * WhyView
+         * @example {
+         *       "ahead": [
+         *         {
+         *           "id": "j-12",
+         *           "name": "resnet",
+         *           "user": "ann"
+         *         }
+         *       ],
+         *       "ahead_count": 1,
+         *       "job_id": "job-id",
+         *       "place": "place",
+         *       "planned_nodes": [
+         *         "planned-node"
+         *       ],
+         *       "planned_start": "planned-start",
+         *       "position": 1,
+         *       "reasons": [
+         *         {
+         *           "detail": "no GPU is free",
+         *           "jobs": [
+         *             "j-12"
+         *           ],
+         *           "numbers": {},
+         *           "rule": "rule"
+         *         }
+         *       ],
+         *       "state": "running",
+         *       "suggestions": [
+         *         {
+         *           "change": {
+         *             "body": {},
+         *             "operation": "edit"
+         *           },
+         *           "detail": "no GPU is free",
+         *           "effect": {
+         *             "outcome": "start",
+         *             "start_at": "2026-11-18T09:30:00Z"
+         *           },
+         *           "title": "ResNet on our images"
+         *         }
+         *       ],
+         *       "summary": "summary"
+         *     }
+         */
         WhyView: {
             /** Ahead */
             ahead: components["schemas"]["JobRefView"][];
@@ -10930,6 +17965,9 @@ export interface components {
         /**
          * WorkbenchCreate
          * @description A workbench to create. corral decides which programs it runs.
+         * @example {
+         *       "name": "resnet"
+         *     }
          */
         WorkbenchCreate: {
             /**
@@ -11029,7 +18067,106 @@ export interface components {
              */
             workdir?: string | null;
         };
-        /** WorkbenchView */
+        /**
+         * WorkbenchView
+         * @example {
+         *       "id": "j-12",
+         *       "idle_seconds": 1,
+         *       "idle_stop_seconds": 1,
+         *       "image": "image",
+         *       "job": {
+         *         "after": [
+         *           "after"
+         *         ],
+         *         "allocation": {
+         *           "grants": [
+         *             {
+         *               "cpus": 8,
+         *               "gpu_share": 1,
+         *               "gpus": [],
+         *               "memory_bytes": 1,
+         *               "node": "a100-80g-001"
+         *             }
+         *           ],
+         *           "model": "A100-80G"
+         *         },
+         *         "attempt": 1,
+         *         "attempt_id": "attempt-id",
+         *         "checkpoint_interval_seconds": 1,
+         *         "checkpointed_at": "2026-11-18T09:30:00Z",
+         *         "command": [
+         *           "python",
+         *           "train.py"
+         *         ],
+         *         "cpus": 8,
+         *         "created_at": "2026-11-18T09:30:00Z",
+         *         "end_reason": "end-reason",
+         *         "ended_at": "2026-11-18T09:30:00Z",
+         *         "env": {},
+         *         "exit_code": 0,
+         *         "faults": 1,
+         *         "flavor": "flavor",
+         *         "gpus": 2,
+         *         "grace_seconds": 1,
+         *         "id": "j-12",
+         *         "idles": true,
+         *         "kind": "training",
+         *         "labels": {},
+         *         "max_retries": 1,
+         *         "memory_bytes": 1,
+         *         "message": "fans are ordered",
+         *         "models": [
+         *           "A100-80G"
+         *         ],
+         *         "name": "resnet",
+         *         "nodes": 1,
+         *         "not_before": "not-before",
+         *         "package": "package",
+         *         "pinned_at": "2026-11-18T09:30:00Z",
+         *         "predicted": {
+         *           "like": "like",
+         *           "p50_seconds": 1,
+         *           "p90_seconds": 1,
+         *           "samples": 1
+         *         },
+         *         "preempted_for": "preempted-for",
+         *         "preemptible": true,
+         *         "preemptions": 1,
+         *         "priority": 5,
+         *         "queue": "default",
+         *         "queued_at": "2026-11-18T09:30:00Z",
+         *         "restart_unsaved": true,
+         *         "retries": 1,
+         *         "retry_on": [
+         *           "retry-on"
+         *         ],
+         *         "started_at": "2026-11-18T09:30:00Z",
+         *         "state": "running",
+         *         "stopping_for": "stopping-for",
+         *         "time_limit_seconds": 1,
+         *         "user": "ann",
+         *         "workdir": "workdir"
+         *       },
+         *       "jupyter": {
+         *         "address": "registry.example.org/team/train:1.4",
+         *         "ready": true
+         *       },
+         *       "message": "fans are ordered",
+         *       "name": "resnet",
+         *       "ssh": {
+         *         "account": "account",
+         *         "command": "command",
+         *         "host": "host",
+         *         "host_key": "host-key",
+         *         "port": 1,
+         *         "ready": true,
+         *         "sessions": 1
+         *       },
+         *       "state": "running",
+         *       "user": "ann",
+         *       "venv": "venv"
+         *     }
+         */
         WorkbenchView: {
             /** Id */
             id: string;
@@ -11055,7 +18192,25 @@ export interface components {
             /** Venv */
             venv: string | null;
         };
-        /** WouldStartView */
+        /**
+         * WouldStartView
+         * @example {
+         *       "after": [
+         *         "after"
+         *       ],
+         *       "at": "2026-11-18T09:30:00Z",
+         *       "nodes": [
+         *         "a100-80g-001"
+         *       ],
+         *       "preempting": [
+         *         {
+         *           "job": "j-12",
+         *           "lost_gpu_seconds": 1,
+         *           "rule": "guarantee"
+         *         }
+         *       ]
+         *     }
+         */
         WouldStartView: {
             /**
              * After
@@ -11093,7 +18248,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -11153,7 +18308,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -11218,7 +18373,7 @@ export interface operations {
             };
         };
     };
-    remove_licence: {
+    delete_licence: {
         parameters: {
             query?: never;
             header?: never;
@@ -11227,7 +18382,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -11295,7 +18450,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -11345,7 +18500,10 @@ export interface operations {
     create_alert_rule: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -11355,7 +18513,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -11434,15 +18592,18 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the rule. */
                 name: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11501,13 +18662,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the rule. */
                 name: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -11573,8 +18735,12 @@ export interface operations {
     edit_alert_rule: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The ETag of the object as the caller read it: the edit is refused with 412 if another edit came in between. */
+                "If-Match"?: string;
+            };
             path: {
+                /** @description The name of the rule. */
                 name: string;
             };
             cookie?: never;
@@ -11585,9 +18751,11 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11639,6 +18807,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemView"];
                 };
             };
+            /** @description Changed meanwhile */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
             /** @description Body too large */
             413: {
                 headers: {
@@ -11673,13 +18850,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the rule. */
                 name: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -11753,7 +18931,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -11803,10 +18981,15 @@ export interface operations {
     list_alerts: {
         parameters: {
             query?: {
+                /** @description Only those in this state. */
                 state?: ("pending" | "firing" | "resolved")[];
+                /** @description Only alerts of this severity. */
                 severity?: ("info" | "warning" | "critical")[];
+                /** @description Only those of this rule. */
                 rule?: string | null;
+                /** @description Only those about this job, node, GPU or other object. */
                 subject?: string | null;
+                /** @description Only those from this time on (RFC 3339). */
                 since?: string | null;
                 /** @description Items on a page. */
                 limit?: number;
@@ -11819,7 +19002,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -11871,13 +19054,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The number of the alert. */
                 alert: number;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -11938,6 +19122,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The number of the alert. */
                 alert: number;
             };
             cookie?: never;
@@ -11948,7 +19133,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -12043,7 +19228,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -12099,7 +19284,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -12149,7 +19334,10 @@ export interface operations {
     start_defragmentation: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -12159,7 +19347,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -12242,7 +19430,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -12307,7 +19495,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -12385,7 +19573,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -12451,6 +19639,10 @@ export interface operations {
             /** @description Too many attempts */
             429: {
                 headers: {
+                    /** @description Attempts that remain (r) and the seconds until the next one (t), beside RateLimit-Policy. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12468,7 +19660,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -12522,7 +19714,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -12536,7 +19728,10 @@ export interface operations {
     create_provider: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -12546,7 +19741,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -12634,7 +19829,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -12686,13 +19881,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the provider. */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -12760,6 +19956,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the provider. */
                 id: string;
             };
             cookie?: never;
@@ -12770,7 +19967,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -12865,13 +20062,14 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The id of the provider. */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -12941,13 +20139,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the provider. */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -13008,6 +20207,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the object. */
                 id: string;
             };
             cookie?: never;
@@ -13102,6 +20302,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The id of the object. */
                 id: string;
             };
             cookie?: never;
@@ -13158,6 +20359,543 @@ export interface operations {
             };
         };
     };
+    list_budgets: {
+        parameters: {
+            query?: {
+                /** @description Items on a page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_BudgetView_"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    get_budget: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The kind of the asset: model or dataset. */
+                kind: components["schemas"]["AccountKind"];
+                /** @description The name of the object. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_BudgetView_"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    set_budget: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The kind of the asset: model or dataset. */
+                kind: components["schemas"]["AccountKind"];
+                /** @description The name of the object. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BudgetPut"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_BudgetView_"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    delete_budget: {
+        parameters: {
+            query?: {
+                /** @description gpu-hours or money */
+                unit?: components["schemas"]["Unit"];
+            };
+            header?: never;
+            path: {
+                /** @description The kind of the asset: model or dataset. */
+                kind: components["schemas"]["AccountKind"];
+                /** @description The name of the object. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    create_grant: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The kind of the asset: model or dataset. */
+                kind: components["schemas"]["AccountKind"];
+                /** @description The name of the object. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["GrantCreate"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EntryView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    get_statement: {
+        parameters: {
+            query?: {
+                /** @description gpu-hours or money */
+                unit?: components["schemas"]["Unit"];
+                /** @description RFC 3339; default: the begin of this month */
+                since?: string | null;
+                /** @description RFC 3339; default: now */
+                until?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description The kind of the asset: model or dataset. */
+                kind: components["schemas"]["AccountKind"];
+                /** @description The name of the object. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StatementView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    get_statement_file: {
+        parameters: {
+            query?: {
+                /** @description gpu-hours or money */
+                unit?: components["schemas"]["Unit"];
+                /** @description RFC 3339; default: the begin of this month */
+                since?: string | null;
+                /** @description RFC 3339; default: now */
+                until?: string | null;
+                /** @description The format of the answer. */
+                format?: "csv" | "pdf";
+            };
+            header?: never;
+            path: {
+                /** @description The kind of the asset: model or dataset. */
+                kind: components["schemas"]["AccountKind"];
+                /** @description The name of the object. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The statement. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/pdf": string;
+                    "text/csv": string;
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
     list_channels: {
         parameters: {
             query?: {
@@ -13172,7 +20910,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -13222,7 +20960,10 @@ export interface operations {
     create_channel: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -13232,7 +20973,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -13311,15 +21052,18 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the channel. */
                 name: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -13378,13 +21122,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the channel. */
                 name: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -13450,8 +21195,12 @@ export interface operations {
     edit_channel: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The ETag of the object as the caller read it: the edit is refused with 412 if another edit came in between. */
+                "If-Match"?: string;
+            };
             path: {
+                /** @description The name of the channel. */
                 name: string;
             };
             cookie?: never;
@@ -13462,9 +21211,11 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -13516,6 +21267,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemView"];
                 };
             };
+            /** @description Changed meanwhile */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
             /** @description Body too large */
             413: {
                 headers: {
@@ -13550,13 +21310,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the channel. */
                 name: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -13626,7 +21387,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -13687,7 +21448,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -13737,7 +21498,10 @@ export interface operations {
     create_dataset_target: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -13747,7 +21511,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -13826,15 +21590,18 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the target. */
                 target: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -13893,13 +21660,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the target. */
                 target: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -13965,8 +21733,12 @@ export interface operations {
     edit_dataset_target: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The ETag of the object as the caller read it: the edit is refused with 412 if another edit came in between. */
+                "If-Match"?: string;
+            };
             path: {
+                /** @description The name of the target. */
                 target: string;
             };
             cookie?: never;
@@ -13977,9 +21749,11 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -14031,6 +21805,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemView"];
                 };
             };
+            /** @description Changed meanwhile */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
             /** @description Body too large */
             413: {
                 headers: {
@@ -14070,13 +21853,14 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The name of the target. */
                 target: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -14135,8 +21919,12 @@ export interface operations {
     collect_dataset_garbage: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path: {
+                /** @description The name of the target. */
                 target: string;
             };
             cookie?: never;
@@ -14147,7 +21935,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -14235,14 +22023,16 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the target. */
                 target: string;
-                errand: string;
+                /** @description The id of the operation. */
+                operation: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -14303,13 +22093,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the target. */
                 target: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -14368,9 +22159,13 @@ export interface operations {
     list_datasets: {
         parameters: {
             query?: {
+                /** @description Only those whose name contains this text. */
                 name?: string | null;
+                /** @description Only those of this owner. */
                 owner?: string | null;
+                /** @description Only those of this target. */
                 target?: string | null;
+                /** @description Only the caller's own. */
                 mine?: boolean;
                 /** @description Items on a page. */
                 limit?: number;
@@ -14383,7 +22178,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -14433,7 +22228,10 @@ export interface operations {
     create_dataset: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -14443,7 +22241,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -14531,15 +22329,18 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The dataset: NAME for one of the caller's own, OWNER/NAME for another. */
                 dataset: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -14598,13 +22399,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The dataset: NAME for one of the caller's own, OWNER/NAME for another. */
                 dataset: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -14670,8 +22472,12 @@ export interface operations {
     edit_dataset: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The ETag of the object as the caller read it: the edit is refused with 412 if another edit came in between. */
+                "If-Match"?: string;
+            };
             path: {
+                /** @description The dataset: NAME for one of the caller's own, OWNER/NAME for another. */
                 dataset: string;
             };
             cookie?: never;
@@ -14682,9 +22488,11 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -14720,6 +22528,15 @@ export interface operations {
             };
             /** @description Not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Changed meanwhile */
+            412: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -14766,13 +22583,14 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The dataset: NAME for one of the caller's own, OWNER/NAME for another. */
                 dataset: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -14831,8 +22649,12 @@ export interface operations {
     commit_dataset: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path: {
+                /** @description The dataset: NAME for one of the caller's own, OWNER/NAME for another. */
                 dataset: string;
             };
             cookie?: never;
@@ -14843,7 +22665,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -14931,14 +22753,16 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The dataset: NAME for one of the caller's own, OWNER/NAME for another. */
                 dataset: string;
-                errand: string;
+                /** @description The id of the operation. */
+                operation: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -14997,19 +22821,21 @@ export interface operations {
     diff_dataset: {
         parameters: {
             query?: {
+                /** @description The other version. */
                 to?: string;
                 /** @description Left out: the version before `to`. */
                 from?: string | null;
             };
             header?: never;
             path: {
+                /** @description The dataset: NAME for one of the caller's own, OWNER/NAME for another. */
                 dataset: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -15077,13 +22903,14 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The dataset: NAME for one of the caller's own, OWNER/NAME for another. */
                 dataset: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -15147,7 +22974,9 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The dataset: NAME for one of the caller's own, OWNER/NAME for another. */
                 dataset: string;
+                /** @description The id of the pack. */
                 pack: string;
             };
             cookie?: never;
@@ -15158,7 +22987,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -15237,6 +23066,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The dataset: NAME for one of the caller's own, OWNER/NAME for another. */
                 dataset: string;
             };
             cookie?: never;
@@ -15247,7 +23077,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -15324,15 +23154,19 @@ export interface operations {
     pull_dataset: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path: {
+                /** @description The dataset: NAME for one of the caller's own, OWNER/NAME for another. */
                 dataset: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -15402,6 +23236,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The dataset: NAME for one of the caller's own, OWNER/NAME for another. */
                 dataset: string;
             };
             cookie?: never;
@@ -15412,7 +23247,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -15491,7 +23326,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The dataset: NAME for one of the caller's own, OWNER/NAME for another. */
                 dataset: string;
+                /** @description The tag. */
                 tag: string;
             };
             cookie?: never;
@@ -15502,7 +23339,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -15590,14 +23427,16 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The dataset: NAME for one of the caller's own, OWNER/NAME for another. */
                 dataset: string;
+                /** @description The tag. */
                 tag: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -15661,13 +23500,14 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The dataset: NAME for one of the caller's own, OWNER/NAME for another. */
                 dataset: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -15728,14 +23568,16 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The dataset: NAME for one of the caller's own, OWNER/NAME for another. */
                 dataset: string;
+                /** @description The version: its id, a prefix of it, a tag, or `latest`. */
                 version: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -15799,7 +23641,9 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The dataset: NAME for one of the caller's own, OWNER/NAME for another. */
                 dataset: string;
+                /** @description The version: its id, a prefix of it, a tag, or `latest`. */
                 version: string;
             };
             cookie?: never;
@@ -15892,14 +23736,16 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The dataset: NAME for one of the caller's own, OWNER/NAME for another. */
                 dataset: string;
+                /** @description The version: its id, a prefix of it, a tag, or `latest`. */
                 version: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -15960,7 +23806,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The dataset: NAME for one of the caller's own, OWNER/NAME for another. */
                 dataset: string;
+                /** @description The version: its id, a prefix of it, a tag, or `latest`. */
                 version: string;
             };
             cookie?: never;
@@ -15971,7 +23819,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -16050,7 +23898,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The dataset: NAME for one of the caller's own, OWNER/NAME for another. */
                 dataset: string;
+                /** @description The version: its id, a prefix of it, a tag, or `latest`. */
                 version: string;
             };
             cookie?: never;
@@ -16138,16 +23988,21 @@ export interface operations {
     verify_dataset_version: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path: {
+                /** @description The dataset: NAME for one of the caller's own, OWNER/NAME for another. */
                 dataset: string;
+                /** @description The version: its id, a prefix of it, a tag, or `latest`. */
                 version: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -16215,6 +24070,7 @@ export interface operations {
     list_deliveries: {
         parameters: {
             query?: {
+                /** @description Only deliveries to this channel. */
                 channel?: string | null;
                 /** @description Items on a page. */
                 limit?: number;
@@ -16227,7 +24083,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -16279,13 +24135,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the delivery. */
                 delivery: number;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -16362,7 +24219,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -16416,10 +24273,15 @@ export interface operations {
                 limit?: number;
                 /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
+                /** @description Only events of this user. */
                 actor?: string | null;
+                /** @description Only events of this action. */
                 action?: string | null;
+                /** @description Only those about this job, node, GPU or other object. */
                 subject?: string | null;
+                /** @description Only those from this time on (RFC 3339). */
                 since?: string | null;
+                /** @description Only those before this time (RFC 3339). */
                 until?: string | null;
                 /** @description Text in the actor, the action, the subject or the detail. */
                 q?: string | null;
@@ -16430,7 +24292,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -16480,11 +24342,17 @@ export interface operations {
     export_events: {
         parameters: {
             query?: {
+                /** @description The format of the answer. */
                 format?: "csv" | "jsonl";
+                /** @description Only events of this user. */
                 actor?: string | null;
+                /** @description Only events of this action. */
                 action?: string | null;
+                /** @description Only those about this job, node, GPU or other object. */
                 subject?: string | null;
+                /** @description Only those from this time on (RFC 3339). */
                 since?: string | null;
+                /** @description Only those before this time (RFC 3339). */
                 until?: string | null;
                 /** @description Text in the actor, the action, the subject or the detail. */
                 q?: string | null;
@@ -16557,7 +24425,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -16607,7 +24475,10 @@ export interface operations {
     create_flavor: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -16617,7 +24488,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -16696,15 +24567,18 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the flavor or package. */
                 name: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -16763,13 +24637,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the flavor or package. */
                 name: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -16835,8 +24710,12 @@ export interface operations {
     edit_flavor: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The ETag of the object as the caller read it: the edit is refused with 412 if another edit came in between. */
+                "If-Match"?: string;
+            };
             path: {
+                /** @description The name of the flavor or package. */
                 name: string;
             };
             cookie?: never;
@@ -16847,9 +24726,11 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -16901,6 +24782,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemView"];
                 };
             };
+            /** @description Changed meanwhile */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
             /** @description Body too large */
             413: {
                 headers: {
@@ -16943,7 +24833,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -17040,7 +24930,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -17089,14 +24979,19 @@ export interface operations {
     };
     get_gpu_map: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description GPUs on a page; a node is never divided. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+            };
             header?: never;
             path?: never;
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -17148,13 +25043,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the GPU. */
                 gpu: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -17215,6 +25111,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the GPU. */
                 gpu: string;
             };
             cookie?: never;
@@ -17225,7 +25122,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -17322,13 +25219,14 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The id of the GPU. */
                 gpu: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -17389,13 +25287,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the GPU. */
                 gpu: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -17456,13 +25355,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the GPU. */
                 gpu: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -17541,7 +25441,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -17591,7 +25491,10 @@ export interface operations {
     create_group: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -17601,7 +25504,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -17680,15 +25583,18 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the group. */
                 name: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -17747,13 +25653,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the group. */
                 name: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -17819,8 +25726,12 @@ export interface operations {
     edit_group: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The ETag of the object as the caller read it: the edit is refused with 412 if another edit came in between. */
+                "If-Match"?: string;
+            };
             path: {
+                /** @description The name of the group. */
                 name: string;
             };
             cookie?: never;
@@ -17831,9 +25742,11 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -17885,6 +25798,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemView"];
                 };
             };
+            /** @description Changed meanwhile */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
             /** @description Body too large */
             413: {
                 headers: {
@@ -17923,7 +25845,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -17948,7 +25870,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -17998,7 +25920,10 @@ export interface operations {
     create_image: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -18008,7 +25933,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -18085,19 +26010,23 @@ export interface operations {
     get_image: {
         parameters: {
             query?: {
+                /** @description Only those of this owner. */
                 owner?: string | null;
             };
             header?: never;
             path: {
+                /** @description The name of the image. */
                 image: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -18154,17 +26083,19 @@ export interface operations {
     delete_image: {
         parameters: {
             query?: {
+                /** @description Only those of this owner. */
                 owner?: string | null;
             };
             header?: never;
             path: {
+                /** @description The name of the image. */
                 image: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -18221,10 +26152,15 @@ export interface operations {
     edit_image: {
         parameters: {
             query?: {
+                /** @description Only those of this owner. */
                 owner?: string | null;
             };
-            header?: never;
+            header?: {
+                /** @description The ETag of the object as the caller read it: the edit is refused with 412 if another edit came in between. */
+                "If-Match"?: string;
+            };
             path: {
+                /** @description The name of the image. */
                 image: string;
             };
             cookie?: never;
@@ -18235,9 +26171,11 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -18280,6 +26218,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemView"];
                 };
             };
+            /** @description Changed meanwhile */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
             /** @description Body too large */
             413: {
                 headers: {
@@ -18312,15 +26259,21 @@ export interface operations {
     list_jobs: {
         parameters: {
             query?: {
+                /** @description The field by which the answer is ordered; a minus sign before it reverses the order. */
                 sort?: "id" | "-id" | "name" | "-name" | "priority" | "-priority" | "created_at" | "-created_at";
                 /** @description Items on a page. */
                 limit?: number;
                 /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
+                /** @description Only those in this state. */
                 state?: components["schemas"]["JobState"][];
+                /** @description Only those of this kind. */
                 kind?: components["schemas"]["JobKind"][];
+                /** @description Only those of this user. */
                 user?: string[];
+                /** @description Only those of this queue. */
                 queue?: string | null;
+                /** @description Only those whose name contains this text. */
                 name?: string | null;
                 /** @description Text in one of these fields: id, name, user, description. */
                 q?: string | null;
@@ -18339,7 +26292,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -18389,7 +26342,10 @@ export interface operations {
     submit_job: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -18399,7 +26355,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -18478,15 +26434,18 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The job's id, or the name of one of the caller's own jobs. */
                 job: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -18545,13 +26504,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The job's id, or the name of one of the caller's own jobs. */
                 job: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -18617,8 +26577,12 @@ export interface operations {
     edit_job: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The ETag of the object as the caller read it: the edit is refused with 412 if another edit came in between. */
+                "If-Match"?: string;
+            };
             path: {
+                /** @description The job's id, or the name of one of the caller's own jobs. */
                 job: string;
             };
             cookie?: never;
@@ -18629,9 +26593,11 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -18683,6 +26649,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemView"];
                 };
             };
+            /** @description Changed meanwhile */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
             /** @description Body too large */
             413: {
                 headers: {
@@ -18717,13 +26692,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The job's id, or the name of one of the caller's own jobs. */
                 job: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -18782,15 +26758,19 @@ export interface operations {
     request_checkpoint: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path: {
+                /** @description The job's id, or the name of one of the caller's own jobs. */
                 job: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -18860,13 +26840,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The job's id, or the name of one of the caller's own jobs. */
                 job: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -18925,8 +26906,12 @@ export interface operations {
     clone_job: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path: {
+                /** @description The job's id, or the name of one of the caller's own jobs. */
                 job: string;
             };
             cookie?: never;
@@ -18937,7 +26922,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -19025,13 +27010,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The job's id, or the name of one of the caller's own jobs. */
                 job: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -19092,13 +27078,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The job's id, or the name of one of the caller's own jobs. */
                 job: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -19175,13 +27162,14 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The job's id, or the name of one of the caller's own jobs. */
                 job: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -19245,6 +27233,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The job's id, or the name of one of the caller's own jobs. */
                 job: string;
             };
             cookie?: never;
@@ -19331,13 +27320,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The job's id, or the name of one of the caller's own jobs. */
                 job: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -19398,13 +27388,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The job's id, or the name of one of the caller's own jobs. */
                 job: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -19469,10 +27460,12 @@ export interface operations {
                 rank?: number;
                 /** @description Only the last lines, so many. */
                 tail?: number | null;
+                /** @description Whether the answer is a stream that follows the log until the job has ended. */
                 follow?: boolean;
             };
             header?: never;
             path: {
+                /** @description The job's id, or the name of one of the caller's own jobs. */
                 job: string;
             };
             cookie?: never;
@@ -19539,11 +27532,14 @@ export interface operations {
     download_logs: {
         parameters: {
             query?: {
+                /** @description The number of the attempt; the latest one by default. */
                 attempt?: string | null;
+                /** @description The number of the instance, from 0. */
                 rank?: string | null;
             };
             header?: never;
             path: {
+                /** @description The job's id, or the name of one of the caller's own jobs. */
                 job: string;
             };
             cookie?: never;
@@ -19612,10 +27608,13 @@ export interface operations {
             query: {
                 /** @description The text to search for. */
                 q: string;
+                /** @description The number of the attempt; the latest one by default. */
                 attempt?: string | null;
+                /** @description The number of the instance, from 0. */
                 rank?: string | null;
                 /** @description `q` is a Python regular expression. */
                 regex?: boolean;
+                /** @description Whether upper and lower case are the same. */
                 ignore_case?: boolean;
                 /** @description Items on a page. */
                 limit?: number;
@@ -19624,13 +27623,14 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The job's id, or the name of one of the caller's own jobs. */
                 job: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -19702,13 +27702,14 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The job's id, or the name of one of the caller's own jobs. */
                 job: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -19764,11 +27765,210 @@ export interface operations {
             };
         };
     };
+    migrate_job: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The job's id, or the name of one of the caller's own jobs. */
+                job: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["JobMigrate"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    plan_migration: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The job's id, or the name of one of the caller's own jobs. */
+                job: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["JobMigrate"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangePreviewView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
     move_job: {
         parameters: {
             query?: never;
             header?: never;
             path: {
+                /** @description The job's id, or the name of one of the caller's own jobs. */
                 job: string;
             };
             cookie?: never;
@@ -19779,7 +27979,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -19867,13 +28067,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The job's id, or the name of one of the caller's own jobs. */
                 job: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -19943,13 +28144,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The job's id, or the name of one of the caller's own jobs. */
                 job: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -20010,13 +28212,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The job's id, or the name of one of the caller's own jobs. */
                 job: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -20086,6 +28289,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The job's id, or the name of one of the caller's own jobs. */
                 job: string;
             };
             cookie?: never;
@@ -20096,13 +28300,112 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["JobView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    plan_resize: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The job's id, or the name of one of the caller's own jobs. */
+                job: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["JobResize"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangePreviewView"];
                 };
             };
             /** @description The body cannot be read */
@@ -20184,13 +28487,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The job's id, or the name of one of the caller's own jobs. */
                 job: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -20260,13 +28564,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The job's id, or the name of one of the caller's own jobs. */
                 job: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -20336,13 +28641,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The job's id, or the name of one of the caller's own jobs. */
                 job: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -20415,13 +28721,14 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The job's id, or the name of one of the caller's own jobs. */
                 job: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -20480,7 +28787,10 @@ export interface operations {
     submit_array: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -20490,7 +28800,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -20567,7 +28877,10 @@ export interface operations {
     submit_jobs: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -20577,7 +28890,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -20654,10 +28967,15 @@ export interface operations {
     count_jobs: {
         parameters: {
             query?: {
+                /** @description Only those in this state. */
                 state?: components["schemas"]["JobState"][];
+                /** @description Only those of this kind. */
                 kind?: components["schemas"]["JobKind"][];
+                /** @description Only those of this user. */
                 user?: string[];
+                /** @description Only those of this queue. */
                 queue?: string | null;
+                /** @description Only those whose name contains this text. */
                 name?: string | null;
                 /** @description Text in one of these fields: id, name, user, description. */
                 q?: string | null;
@@ -20676,7 +28994,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -20736,7 +29054,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -20814,7 +29132,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -20906,9 +29224,11 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -20956,7 +29276,10 @@ export interface operations {
     edit_me: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The ETag of the object as the caller read it: the edit is refused with 412 if another edit came in between. */
+                "If-Match"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -20966,13 +29289,243 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
+            200: {
+                headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MeView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Changed meanwhile */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    get_inbox: {
+        parameters: {
+            query?: {
+                /** @description Only items that were not read yet. */
+                unread?: boolean;
+                /** @description Items on a page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["MeView"];
+                    "application/json": components["schemas"]["InboxView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    read_inbox: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["InboxRead"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InboxStateView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    set_inbox_settings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["InboxSettings"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InboxStateView"];
                 };
             };
             /** @description The body cannot be read */
@@ -21044,7 +29597,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -21099,6 +29652,10 @@ export interface operations {
             /** @description Too many attempts */
             429: {
                 headers: {
+                    /** @description Attempts that remain (r) and the seconds until the next one (t), beside RateLimit-Policy. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -21125,7 +29682,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -21186,7 +29743,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -21236,7 +29793,10 @@ export interface operations {
     add_ssh_key: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -21246,7 +29806,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -21320,18 +29880,19 @@ export interface operations {
             };
         };
     };
-    remove_ssh_key: {
+    delete_ssh_key: {
         parameters: {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the key. */
                 key: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -21399,7 +29960,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -21449,7 +30010,10 @@ export interface operations {
     create_token: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -21459,7 +30023,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -21529,13 +30093,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the token. */
                 token_id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -21598,7 +30163,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -21659,7 +30224,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -21711,13 +30276,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the node. */
                 node: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -21773,18 +30339,19 @@ export interface operations {
             };
         };
     };
-    remove_node: {
+    delete_node: {
         parameters: {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the node. */
                 node: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -21852,13 +30419,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the node. */
                 node: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -21928,19 +30496,33 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the node. */
                 node: string;
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["NodeDrain"] | null;
+            };
+        };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["NodeView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
                 };
             };
             /** @description Not signed in */
@@ -21979,6 +30561,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemView"];
                 };
             };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
             /** @description A field is not valid */
             422: {
                 headers: {
@@ -22007,13 +30598,14 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The name of the node. */
                 node: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -22083,13 +30675,14 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The name of the node. */
                 node: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -22150,13 +30743,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the node. */
                 node: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -22235,7 +30829,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -22285,7 +30879,10 @@ export interface operations {
     create_object_store: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -22295,7 +30892,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -22374,15 +30971,18 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the object store. */
                 store: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -22441,13 +31041,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the object store. */
                 store: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -22513,8 +31114,12 @@ export interface operations {
     edit_object_store: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The ETag of the object as the caller read it: the edit is refused with 412 if another edit came in between. */
+                "If-Match"?: string;
+            };
             path: {
+                /** @description The name of the object store. */
                 store: string;
             };
             cookie?: never;
@@ -22525,9 +31130,11 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -22570,6 +31177,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemView"];
                 };
             };
+            /** @description Changed meanwhile */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
             /** @description Body too large */
             413: {
                 headers: {
@@ -22604,13 +31220,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the object store. */
                 store: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -22675,7 +31292,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -22734,7 +31351,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -22799,7 +31416,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -22849,7 +31466,10 @@ export interface operations {
     create_package: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -22859,7 +31479,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -22938,15 +31558,18 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the flavor or package. */
                 name: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -23005,13 +31628,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the flavor or package. */
                 name: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -23068,8 +31692,12 @@ export interface operations {
     edit_package: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The ETag of the object as the caller read it: the edit is refused with 412 if another edit came in between. */
+                "If-Match"?: string;
+            };
             path: {
+                /** @description The name of the flavor or package. */
                 name: string;
             };
             cookie?: never;
@@ -23080,9 +31708,11 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -23118,6 +31748,15 @@ export interface operations {
             };
             /** @description Not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Changed meanwhile */
+            412: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -23167,7 +31806,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -23244,9 +31883,13 @@ export interface operations {
     get_panel: {
         parameters: {
             query?: {
+                /** @description Only those of this user. */
                 user?: string | null;
+                /** @description Only those of this group. */
                 group?: string | null;
+                /** @description Only those of this kind. */
                 kind?: components["schemas"]["JobKind"] | null;
+                /** @description Only GPUs of this model. */
                 model?: string | null;
                 /** @description Items on a page. */
                 limit?: number;
@@ -23259,7 +31902,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -23315,7 +31958,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -23367,13 +32010,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The number of the part, from 0. */
                 part: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -23443,7 +32087,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -23493,7 +32137,10 @@ export interface operations {
     create_permission_group: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -23503,7 +32150,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -23582,15 +32229,18 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the user or permission group. */
                 name: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -23649,13 +32299,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the user or permission group. */
                 name: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -23721,8 +32372,12 @@ export interface operations {
     edit_permission_group: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The ETag of the object as the caller read it: the edit is refused with 412 if another edit came in between. */
+                "If-Match"?: string;
+            };
             path: {
+                /** @description The name of the user or permission group. */
                 name: string;
             };
             cookie?: never;
@@ -23733,9 +32388,11 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -23778,6 +32435,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemView"];
                 };
             };
+            /** @description Changed meanwhile */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
             /** @description Body too large */
             413: {
                 headers: {
@@ -23812,6 +32478,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the user or permission group. */
                 name: string;
             };
             cookie?: never;
@@ -23822,7 +32489,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -23910,7 +32577,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -23960,7 +32627,10 @@ export interface operations {
     create_pool: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -23970,7 +32640,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -24049,15 +32719,18 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the pool. */
                 name: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -24116,13 +32789,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the pool. */
                 name: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -24188,8 +32862,12 @@ export interface operations {
     edit_pool: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The ETag of the object as the caller read it: the edit is refused with 412 if another edit came in between. */
+                "If-Match"?: string;
+            };
             path: {
+                /** @description The name of the pool. */
                 name: string;
             };
             cookie?: never;
@@ -24200,9 +32878,11 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -24247,6 +32927,15 @@ export interface operations {
             };
             /** @description Conflict: wrong state, name taken, over a limit */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Changed meanwhile */
+            412: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -24288,6 +32977,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the pool. */
                 name: string;
             };
             cookie?: never;
@@ -24298,7 +32988,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -24381,6 +33071,236 @@ export interface operations {
             };
         };
     };
+    list_preset_assets: {
+        parameters: {
+            query?: {
+                /** @description Only models, or only data sets. */
+                kind?: components["schemas"]["AssetKind"] | null;
+                /** @description Items on a page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_PresetAssetView_"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    add_preset_asset: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PresetAssetCreate"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PresetAssetView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    delete_preset_asset: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The kind of the asset: model or dataset. */
+                kind: components["schemas"]["AssetKind"];
+                /** @description The name of the object. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
     list_presets: {
         parameters: {
             query?: {
@@ -24395,7 +33315,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -24445,7 +33365,10 @@ export interface operations {
     add_preset: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -24455,7 +33378,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -24534,13 +33457,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the preset. */
                 preset: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -24596,18 +33520,19 @@ export interface operations {
             };
         };
     };
-    remove_preset: {
+    delete_preset: {
         parameters: {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the preset. */
                 preset: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -24664,8 +33589,12 @@ export interface operations {
     run_preset: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path: {
+                /** @description The name of the preset. */
                 preset: string;
             };
             cookie?: never;
@@ -24676,7 +33605,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -24759,6 +33688,284 @@ export interface operations {
             };
         };
     };
+    list_prices: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PricesView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    set_price: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PricePut"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PriceView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    delete_price: {
+        parameters: {
+            query: {
+                /** @description Only GPUs of this model. */
+                model: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    set_currency: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CurrencyPut"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CurrencyPut"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
     list_queues: {
         parameters: {
             query?: {
@@ -24773,7 +33980,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -24823,7 +34030,10 @@ export interface operations {
     create_queue: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -24833,7 +34043,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -24912,15 +34122,18 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the queue. */
                 name: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -24979,13 +34192,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the queue. */
                 name: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -25051,8 +34265,12 @@ export interface operations {
     edit_queue: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The ETag of the object as the caller read it: the edit is refused with 412 if another edit came in between. */
+                "If-Match"?: string;
+            };
             path: {
+                /** @description The name of the queue. */
                 name: string;
             };
             cookie?: never;
@@ -25063,9 +34281,11 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -25108,6 +34328,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemView"];
                 };
             };
+            /** @description Changed meanwhile */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
             /** @description Body too large */
             413: {
                 headers: {
@@ -25142,13 +34371,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the queue. */
                 name: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -25217,7 +34447,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -25314,7 +34544,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -25374,7 +34604,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -25457,7 +34687,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -25480,8 +34710,11 @@ export interface operations {
     list_receipts: {
         parameters: {
             query?: {
+                /** @description Only those from this time on (RFC 3339). */
                 since?: string | null;
+                /** @description Only those of this rule. */
                 rule?: components["schemas"]["PreemptionRule"] | null;
+                /** @description Only those of this user. */
                 user?: string | null;
                 /** @description Items on a page. */
                 limit?: number;
@@ -25494,7 +34727,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -25555,7 +34788,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -25607,6 +34840,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the login. */
                 login: string;
             };
             cookie?: never;
@@ -25617,7 +34851,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -25699,13 +34933,14 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The name of the login. */
                 login: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -25782,13 +35017,14 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The name of the login. */
                 login: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -25867,7 +35103,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -25917,7 +35153,10 @@ export interface operations {
     create_report_schedule: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -25927,7 +35166,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -26006,15 +35245,18 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the report or schedule. */
                 name: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -26073,13 +35315,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the report or schedule. */
                 name: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -26136,8 +35379,12 @@ export interface operations {
     edit_report_schedule: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The ETag of the object as the caller read it: the edit is refused with 412 if another edit came in between. */
+                "If-Match"?: string;
+            };
             path: {
+                /** @description The name of the report or schedule. */
                 name: string;
             };
             cookie?: never;
@@ -26148,9 +35395,11 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -26186,6 +35435,15 @@ export interface operations {
             };
             /** @description Not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Changed meanwhile */
+            412: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -26236,7 +35494,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -26286,7 +35544,10 @@ export interface operations {
     create_report: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -26296,7 +35557,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -26375,13 +35636,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the report or schedule. */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -26442,13 +35704,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the report or schedule. */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -26505,10 +35768,12 @@ export interface operations {
     get_report_file: {
         parameters: {
             query?: {
+                /** @description The format of the answer. */
                 format?: "html" | "pdf" | "csv";
             };
             header?: never;
             path: {
+                /** @description The id of the report or schedule. */
                 id: string;
             };
             cookie?: never;
@@ -26585,6 +35850,7 @@ export interface operations {
     list_reservations: {
         parameters: {
             query?: {
+                /** @description Only those of this pool. */
                 pool?: string | null;
                 /** @description Only reservations that end later. */
                 since?: string | null;
@@ -26601,7 +35867,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -26651,7 +35917,10 @@ export interface operations {
     create_reservation: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -26661,7 +35930,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -26740,15 +36009,18 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the reservation. */
                 name: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -26807,13 +36079,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the reservation. */
                 name: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -26870,8 +36143,12 @@ export interface operations {
     edit_reservation: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The ETag of the object as the caller read it: the edit is refused with 412 if another edit came in between. */
+                "If-Match"?: string;
+            };
             path: {
+                /** @description The name of the reservation. */
                 name: string;
             };
             cookie?: never;
@@ -26882,9 +36159,11 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -26936,6 +36215,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemView"];
                 };
             };
+            /** @description Changed meanwhile */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
             /** @description Body too large */
             413: {
                 headers: {
@@ -26979,7 +36267,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -27029,6 +36317,7 @@ export interface operations {
     get_score_history: {
         parameters: {
             query?: {
+                /** @description Only GPUs of this model. */
                 model?: string | null;
                 /** @description Default: 24 hours ago. */
                 since?: string | null;
@@ -27037,13 +36326,14 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The name of the user. */
                 user: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -27104,6 +36394,7 @@ export interface operations {
             query: {
                 /** @description A part of an id or a name. */
                 q: string;
+                /** @description The most items of one answer. */
                 limit?: number;
             };
             header?: never;
@@ -27112,7 +36403,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -27159,6 +36450,130 @@ export interface operations {
             };
         };
     };
+    list_servers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServersView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    step_down: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
     get_settings: {
         parameters: {
             query?: never;
@@ -27168,7 +36583,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -27227,7 +36642,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -27287,7 +36702,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -27361,7 +36776,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -27429,7 +36844,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -27479,7 +36894,10 @@ export interface operations {
     create_silence: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -27489,7 +36907,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -27559,13 +36977,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the silence. */
                 silence: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -27633,7 +37052,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -27683,7 +37102,10 @@ export interface operations {
     create_simulation: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -27693,7 +37115,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -27772,13 +37194,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the simulation. */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -27839,13 +37262,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the simulation. */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -27902,15 +37326,19 @@ export interface operations {
     repeat_simulation: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path: {
+                /** @description The id of the simulation. */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -27980,13 +37408,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the simulation. */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -28058,6 +37487,7 @@ export interface operations {
                 last_event_id?: number | null;
             };
             header?: {
+                /** @description The id of the last event that was received; the stream continues after it. */
                 "Last-Event-ID"?: string | null;
             };
             path?: never;
@@ -28126,7 +37556,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -28176,7 +37606,10 @@ export interface operations {
     allocate_task: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -28186,7 +37619,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -28265,13 +37698,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the task. */
                 task: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -28341,6 +37775,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the task. */
                 task: string;
             };
             cookie?: never;
@@ -28351,7 +37786,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -28452,7 +37887,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -28502,8 +37937,11 @@ export interface operations {
     list_users: {
         parameters: {
             query?: {
+                /** @description Only users with this role. */
                 role?: components["schemas"]["Role"] | null;
+                /** @description Only those of this group. */
                 group?: string | null;
+                /** @description Only members of this permission group. */
                 permission_group?: string | null;
                 /** @description Text in a name or address. */
                 q?: string | null;
@@ -28518,7 +37956,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -28568,7 +38006,10 @@ export interface operations {
     create_user: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -28578,7 +38019,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -28657,15 +38098,18 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the user or permission group. */
                 name: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -28724,13 +38168,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the user or permission group. */
                 name: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -28796,8 +38241,12 @@ export interface operations {
     edit_user: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The ETag of the object as the caller read it: the edit is refused with 412 if another edit came in between. */
+                "If-Match"?: string;
+            };
             path: {
+                /** @description The name of the user or permission group. */
                 name: string;
             };
             cookie?: never;
@@ -28808,9 +38257,11 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -28862,6 +38313,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemView"];
                 };
             };
+            /** @description Changed meanwhile */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
             /** @description Body too large */
             413: {
                 headers: {
@@ -28896,13 +38356,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the object. */
                 name: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -28963,6 +38424,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the object. */
                 name: string;
             };
             cookie?: never;
@@ -28973,7 +38435,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -29050,7 +38512,10 @@ export interface operations {
     onboard_users: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -29060,7 +38525,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -29150,6 +38615,7 @@ export interface operations {
                 name?: string | null;
                 /** @description Owner, if several volumes have this name. */
                 owner?: string | null;
+                /** @description Only those of this type. */
                 type?: components["schemas"]["VolumeType"] | null;
                 /** @description One's own only. */
                 mine?: boolean;
@@ -29164,7 +38630,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -29214,7 +38680,10 @@ export interface operations {
     create_volume: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -29224,7 +38693,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -29306,15 +38775,18 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The volume: NAME for one of the caller's own, OWNER/NAME for another. */
                 volume: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -29376,13 +38848,14 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The volume: NAME for one of the caller's own, OWNER/NAME for another. */
                 volume: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -29451,8 +38924,12 @@ export interface operations {
                 /** @description Owner, if several volumes have this name. */
                 owner?: string | null;
             };
-            header?: never;
+            header?: {
+                /** @description The ETag of the object as the caller read it: the edit is refused with 412 if another edit came in between. */
+                "If-Match"?: string;
+            };
             path: {
+                /** @description The volume: NAME for one of the caller's own, OWNER/NAME for another. */
                 volume: string;
             };
             cookie?: never;
@@ -29463,9 +38940,11 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -29517,6 +38996,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemView"];
                 };
             };
+            /** @description Changed meanwhile */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
             /** @description Body too large */
             413: {
                 headers: {
@@ -29560,13 +39048,14 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The volume: NAME for one of the caller's own, OWNER/NAME for another. */
                 volume: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -29641,13 +39130,14 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The volume: NAME for one of the caller's own, OWNER/NAME for another. */
                 volume: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -29718,13 +39208,14 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The volume: NAME for one of the caller's own, OWNER/NAME for another. */
                 volume: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -29800,6 +39291,7 @@ export interface operations {
                 "if-match"?: string | null;
             };
             path: {
+                /** @description The volume: NAME for one of the caller's own, OWNER/NAME for another. */
                 volume: string;
             };
             cookie?: never;
@@ -29911,6 +39403,7 @@ export interface operations {
                 "X-Checksum"?: string;
             };
             path: {
+                /** @description The volume: NAME for one of the caller's own, OWNER/NAME for another. */
                 volume: string;
             };
             cookie?: never;
@@ -29921,7 +39414,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -30012,13 +39505,14 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The volume: NAME for one of the caller's own, OWNER/NAME for another. */
                 volume: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -30091,13 +39585,14 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The volume: NAME for one of the caller's own, OWNER/NAME for another. */
                 volume: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -30170,6 +39665,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The volume: NAME for one of the caller's own, OWNER/NAME for another. */
                 volume: string;
             };
             cookie?: never;
@@ -30180,7 +39676,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -30259,6 +39755,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The volume: NAME for one of the caller's own, OWNER/NAME for another. */
                 volume: string;
             };
             cookie?: never;
@@ -30269,7 +39766,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -30357,14 +39854,16 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The volume: NAME for one of the caller's own, OWNER/NAME for another. */
                 volume: string;
+                /** @description The id of the upload. */
                 upload: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -30425,14 +39924,16 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The volume: NAME for one of the caller's own, OWNER/NAME for another. */
                 volume: string;
+                /** @description The id of the upload. */
                 upload: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -30491,7 +39992,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The volume: NAME for one of the caller's own, OWNER/NAME for another. */
                 volume: string;
+                /** @description The id of the upload. */
                 upload: string;
             };
             cookie?: never;
@@ -30502,7 +40005,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -30593,8 +40096,11 @@ export interface operations {
                 "X-Checksum"?: string;
             };
             path: {
+                /** @description The volume: NAME for one of the caller's own, OWNER/NAME for another. */
                 volume: string;
+                /** @description The id of the upload. */
                 upload: string;
+                /** @description The number of the part, from 0. */
                 part: number;
             };
             cookie?: never;
@@ -30605,7 +40111,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -30689,6 +40195,7 @@ export interface operations {
     list_workbenches: {
         parameters: {
             query?: {
+                /** @description Only those in this state. */
                 state?: components["schemas"]["JobState"][];
                 /** @description Items on a page. */
                 limit?: number;
@@ -30701,7 +40208,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -30751,7 +40258,10 @@ export interface operations {
     create_workbench: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -30761,7 +40271,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -30840,13 +40350,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The workbench's id or name. */
                 workbench: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -30907,13 +40418,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The workbench's id or name. */
                 workbench: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -30981,13 +40493,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The workbench's id or name. */
                 workbench: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -31057,13 +40570,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The workbench's id or name. */
                 workbench: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Done */
             200: {
                 headers: {
                     [name: string]: unknown;

@@ -3,7 +3,7 @@ import { useMutation, useQueryClient, type QueryClient, type QueryKey } from "@t
 
 import { problemOf, type Problem } from "@/api/problem";
 import { isTouched } from "@/api/freshness";
-import { toastDone, toastProblem } from "@/parts/toasts";
+import { toastDone, toastProblem, toastUndoable, toastUndone } from "@/parts/toasts";
 
 export interface Action<Input, Output> {
   /** The request; use `sent(api.POST(…))`. */
@@ -15,12 +15,20 @@ export interface Action<Input, Output> {
   /** How the cached answers look as if it had worked already. */
   readonly optimistic?: (cache: Cache, input: Input) => void;
   readonly onDone?: (output: Output, input: Input) => void;
+  /** How to take it back; undefined if it cannot be. The toast then has a button for it. */
+  readonly undo?: (output: Output, input: Input) => (() => Promise<unknown>) | undefined;
   /** Given if the caller shows problems itself (in a form); otherwise a toast shows them. */
   readonly onProblem?: (problem: Problem, input: Input) => void;
 }
 
 export function useAction<Input, Output>(action: Action<Input, Output>) {
   const queries = useQueryClient();
+  const readAgain = () =>
+    queries.invalidateQueries({ predicate: (query) => isTouched(query.queryKey, action.touches) });
+  const takeBack = (undo: () => Promise<unknown>) =>
+    undo()
+      .then(toastUndone, (error: unknown) => toastProblem(problemOf(error)))
+      .finally(() => void readAgain());
   return useMutation<Output, Problem, Input, Cache>({
     mutationFn: async (input) => {
       try {
@@ -44,10 +52,12 @@ export function useAction<Input, Output>(action: Action<Input, Output>) {
     },
     onSuccess: (output, input) => {
       const text = action.done?.(output, input);
-      if (text !== undefined) toastDone(text);
+      const undo = action.undo?.(output, input);
+      if (text !== undefined && undo !== undefined) toastUndoable(text, () => void takeBack(undo));
+      else if (text !== undefined) toastDone(text);
       action.onDone?.(output, input);
     },
-    onSettled: () => queries.invalidateQueries({ predicate: (query) => isTouched(query.queryKey, action.touches) }),
+    onSettled: readAgain,
   });
 }
 

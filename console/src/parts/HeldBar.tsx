@@ -1,6 +1,7 @@
 import { Group, Progress, Text } from "@mantine/core";
 
 import type { Schema } from "@/api/client";
+import { counted } from "@/parts/quotaUse";
 
 /** What is held of a limit, and what would be held too: with the numbers, and red where they are too much. */
 export function HeldBar({
@@ -16,7 +17,7 @@ export function HeldBar({
 }) {
   const limit = held.limit ?? 0;
   const share = (amount: number) => (limit === 0 ? (amount > 0 ? 100 : 0) : Math.min(100, (amount / limit) * 100));
-  const isOver = held.held + asked > limit;
+  const isOver = counted(held) + asked > limit;
   return (
     <div>
       <Group justify="space-between" gap="xs">
@@ -26,9 +27,9 @@ export function HeldBar({
         </Text>
       </Group>
       <Progress.Root size={6} radius="xl" mt={4}>
-        <Progress.Section value={share(held.held)} color="gray" aria-label={`${label}: ${said}`} />
+        <Progress.Section value={share(counted(held))} color="gray" aria-label={`${label}: ${said}`} />
         <Progress.Section
-          value={Math.min(100 - share(held.held), share(asked))}
+          value={Math.min(100 - share(counted(held)), share(asked))}
           color={isOver ? "red" : "blue"}
           aria-hidden
         />

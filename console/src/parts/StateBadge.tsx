@@ -35,6 +35,7 @@ const LOOKS: Readonly<Record<string, readonly [color: string, icon: LucideIcon]>
   ready: ["teal", CircleCheck],
   cordoned: ["orange", Ban],
   draining: ["orange", LoaderCircle],
+  drained: ["gray", CircleCheck],
   down: ["red", CircleX],
   firing: ["red", TriangleAlert],
   pending: ["yellow", Clock],

@@ -18,5 +18,7 @@ export const texts = defineTexts({
   "node.cordoned": ["was cordoned", "已隔离"],
   "node.uncordoned": ["was uncordoned", "已解除隔离"],
   "node.draining": ["is being drained", "开始排空"],
+  "node.drain-planned": ["has a time by which it must be empty", "已设定清空时间"],
+  "node.drained": ["is drained: no jobs are left", "已排空：没有剩余作业"],
   "node.removed": ["was removed", "已移除"],
 });

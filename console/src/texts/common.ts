@@ -3,6 +3,8 @@ import { defineTexts } from "@/texts/texts";
 
 export const common = defineTexts({
   cancel: ["Cancel", "取消"],
+  undo: ["Undo", "撤销"],
+  undone: ["Undone", "已撤销"],
   save: ["Save", "保存"],
   create: ["Create", "创建"],
   edit: ["Edit", "编辑"],
@@ -41,6 +43,7 @@ export const common = defineTexts({
   yes: ["Yes", "是"],
   no: ["No", "否"],
   unlimited: ["unlimited", "不限"],
+  heldAndAsked: ["{held} + {asked} waiting / {limit}", "{held} + 排队 {asked} / {limit}"],
   unknown: ["unknown", "未知"],
   selected: ["{n} selected", "已选 {n} 项"],
   selectAll: ["Select all", "全选"],
@@ -75,6 +78,7 @@ export const states = defineTexts({
   ready: ["ready", "就绪"],
   cordoned: ["cordoned", "已隔离"],
   draining: ["draining", "排空中"],
+  drained: ["drained", "已排空"],
   down: ["down", "离线"],
   firing: ["firing", "告警中"],
   resolved: ["resolved", "已恢复"],

@@ -20,6 +20,8 @@ import { useLiveState } from "@/api/LiveProvider";
 import { useIsOperator, useMe, useSignOut } from "@/app/session";
 import classes from "@/app/shell/Header.module.css";
 import { ClusterSwitch } from "@/app/shell/ClusterSwitch";
+import { InboxButton } from "@/app/shell/InboxButton";
+import { firing } from "@/app/shell/firing";
 import { LanguageMenu, ThemeSwitch } from "@/app/shell/switches";
 import { texts } from "@/app/shell/texts";
 import { useFormat } from "@/texts/format";
@@ -42,6 +44,7 @@ export function Header() {
       </UnstyledButton>
       <Group gap={2} wrap="nowrap" ml="auto">
         <LiveBadge />
+        <InboxButton />
         {isOperator && <AlertBell />}
         <LanguageMenu />
         <ThemeSwitch />
@@ -68,7 +71,7 @@ function LiveBadge() {
 function AlertBell() {
   const t = useTexts(texts);
   const { data } = $api.useQuery("get", "/overview");
-  const count = (data?.alerts.critical ?? 0) + (data?.alerts.warning ?? 0);
+  const count = firing(data);
   const label = count > 0 ? t("alerts", { n: count }) : t("noAlerts");
   return (
     <Tooltip label={label}>

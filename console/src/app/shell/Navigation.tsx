@@ -6,6 +6,7 @@ import { useClusterSearch } from "@/app/cluster";
 import { PAGES, SECTIONS, type Page } from "@/app/pages";
 import { useIsOperator } from "@/app/session";
 import classes from "@/app/shell/Navigation.module.css";
+import { firing } from "@/app/shell/firing";
 import { navigation, sections } from "@/texts/navigation";
 import { useTexts } from "@/texts/texts";
 
@@ -69,6 +70,6 @@ function useCount(page: Page): number {
   const { data } = $api.useQuery("get", "/overview");
   if (data === undefined) return 0;
   if (page.path === "/queue") return data.queued;
-  if (page.path === "/alerts") return (data.alerts.critical ?? 0) + (data.alerts.warning ?? 0);
+  if (page.path === "/alerts") return firing(data);
   return 0;
 }

@@ -21,6 +21,8 @@ export const texts = defineTexts({
   ],
   alerts: ["{n} {n|alert fires|alerts fire}", "{n} 条告警"],
   noAlerts: ["No alert fires", "没有告警"],
+  inbox: ["Inbox: everything is read", "收件箱：全部已读"],
+  inboxUnread: ["Inbox: {n} unread", "收件箱：{n} 条未读"],
   language: ["Language", "语言"],
   toDark: ["Switch to the dark theme", "切换到深色主题"],
   toLight: ["Switch to the light theme", "切换到浅色主题"],

@@ -4,6 +4,7 @@ import { useForm } from "@mantine/form";
 import { api, sent } from "@/api/client";
 import { useMe } from "@/app/session";
 import type { AlertView } from "@/pages/alerts/alert";
+import { namesOf } from "@/pages/alerts/groups";
 import { texts } from "@/pages/alerts/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { useFormAction } from "@/parts/useFormAction";
@@ -11,32 +12,47 @@ import { useTexts } from "@/texts/texts";
 
 const MOST_CHARACTERS = 1000;
 
-export function AcknowledgeForm({ alert, onClose }: { alert: AlertView; onClose: () => void }) {
+/** For one alert, or for several with the same note. */
+export function AcknowledgeForm({ alerts, onClose }: { alerts: readonly AlertView[]; onClose: () => void }) {
   const t = useTexts(texts);
   const me = useMe();
-  const form = useForm({ initialValues: { note: alert.note } });
+  const [first] = alerts;
+  const subjects = namesOf(alerts);
+  const form = useForm({ initialValues: { note: alerts.length === 1 ? (alerts[0]?.note ?? "") : "" } });
   const acknowledge = useFormAction(form, {
     run: ({ note }: { note: string }) =>
-      sent(api.POST("/alerts/{alert}/acknowledge", { params: { path: { alert: alert.id } }, body: { note } })),
+      Promise.all(
+        alerts.map((alert) =>
+          sent(api.POST("/alerts/{alert}/acknowledge", { params: { path: { alert: alert.id } }, body: { note } })),
+        ),
+      ),
     touches: ["/alerts", "/overview"],
     optimistic: (cache, { note }) =>
       cache.changeItems<AlertView>(
         "/alerts",
-        (one) => one.id === alert.id,
+        (one) => alerts.some((alert) => alert.id === one.id),
         (one) => ({ ...one, note, acknowledged_by: me.name, acknowledged_at: new Date().toISOString() }),
       ),
-    done: () => t("acknowledged", { subject: alert.subject }),
+    done: () => t("acknowledged", { subject: alerts.length === 1 ? (first?.subject ?? "") : subjects }),
     onDone: onClose,
   });
   return (
     <FormDrawer
       opened
-      title={t("acknowledgeTitle", { rule: alert.rule, subject: alert.subject })}
+      title={
+        first !== undefined && alerts.length === 1
+          ? t("acknowledgeTitle", { rule: first.rule, subject: first.subject })
+          : t("acknowledgeMany", { n: alerts.length })
+      }
       submitLabel={t("acknowledge")}
       onClose={onClose}
       {...acknowledge}
     >
-      <Text size="sm">{alert.text}</Text>
+      {alerts.map((alert) => (
+        <Text size="sm" key={alert.id}>
+          {alert.text}
+        </Text>
+      ))}
       <Text size="sm" c="dimmed">
         {t("acknowledgeHint")}
       </Text>

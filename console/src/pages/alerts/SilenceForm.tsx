@@ -2,6 +2,8 @@ import { Chip, Group, Stack, Text, Textarea, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 
 import { api, sent } from "@/api/client";
+import type { AlertView } from "@/pages/alerts/alert";
+import { namesOf } from "@/pages/alerts/groups";
 import { texts } from "@/pages/alerts/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { useFormAction } from "@/parts/useFormAction";
@@ -12,15 +14,11 @@ import { useTexts } from "@/texts/texts";
 
 const USUAL = ["1h", "4h", "1d", "7d"];
 
-export function SilenceForm({
-  rule = "*",
-  subject = "*",
-  onClose,
-}: {
-  rule?: string;
-  subject?: string;
-  onClose: () => void;
-}) {
+/** A silence by patterns; or, for several alerts, one for each of them. */
+export function SilenceForm({ alerts = [], onClose }: { alerts?: readonly AlertView[]; onClose: () => void }) {
+  const isMany = alerts.length > 1;
+  const [first] = alerts;
+  const [rule, subject] = isMany ? ["*", "*"] : [first?.rule ?? "*", first?.subject ?? "*"];
   const t = useTexts(texts);
   const c = useTexts(common);
   const format = useFormat();
@@ -34,7 +32,11 @@ export function SilenceForm({
     },
   });
   const silence = useFormAction(form, {
-    run: (body: typeof form.values) => sent(api.POST("/silences", { body })),
+    run: async (body: typeof form.values) => {
+      const wanted = isMany ? alerts.map((one) => ({ ...body, rule: one.rule, subject: one.subject })) : [body];
+      const made = await Promise.all(wanted.map((one) => sent(api.POST("/silences", { body: one }))));
+      return { subject: made.map((one) => one.subject).join(", "), ends_at: made[0]?.ends_at ?? "" };
+    },
     touches: ["/silences", "/alerts"],
     done: (made) => t("silenced", { subject: made.subject, until: format.dateTime(made.ends_at) }),
     onDone: onClose,
@@ -44,8 +46,14 @@ export function SilenceForm({
       <Text size="sm" c="dimmed">
         {t("silenceHint")}
       </Text>
-      <TextInput label={t("rulePattern")} required {...form.getInputProps("rule")} />
-      <TextInput label={t("subjectPattern")} required {...form.getInputProps("subject")} />
+      {isMany ? (
+        <Text size="sm">{t("silenceEach", { n: alerts.length, names: namesOf(alerts) })}</Text>
+      ) : (
+        <>
+          <TextInput label={t("rulePattern")} required {...form.getInputProps("rule")} />
+          <TextInput label={t("subjectPattern")} required {...form.getInputProps("subject")} />
+        </>
+      )}
       <Stack gap={6}>
         <TextInput label={t("silenceFor")} required {...form.getInputProps("duration")} />
         <Group gap={6}>

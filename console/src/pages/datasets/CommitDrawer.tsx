@@ -148,8 +148,8 @@ function useOperation(dataset: Dataset, begun: Operation | undefined, onClose: (
   const queries = useQueryClient();
   const { data } = $api.useQuery(
     "get",
-    "/datasets/{dataset}/commits/{errand}",
-    { params: { path: { dataset: dataset.id, errand: begun?.id ?? "" } } },
+    "/datasets/{dataset}/commits/{operation}",
+    { params: { path: { dataset: dataset.id, operation: begun?.id ?? "" } } },
     {
       enabled: begun !== undefined,
       refetchInterval: ({ state }) => (isOver(state.data) ? false : LOOK_AGAIN_MS),

@@ -1,7 +1,16 @@
 /** One job: what it is, what it does or waits for, and everything that can be done with it. */
 import { Skeleton, Stack } from "@mantine/core";
 import { useParams } from "@tanstack/react-router";
-import { CircuitBoard, FileCode2, FolderOpen, LayoutDashboard, ListTree, Save, ScrollText } from "lucide-react";
+import {
+  ChartLine,
+  CircuitBoard,
+  FileCode2,
+  FolderOpen,
+  LayoutDashboard,
+  ListTree,
+  Save,
+  ScrollText,
+} from "lucide-react";
 
 import { $api } from "@/api/client";
 import { CheckpointsTab } from "@/pages/jobs/job/tabs/CheckpointsTab";
@@ -9,6 +18,7 @@ import { EventsTab } from "@/pages/jobs/job/tabs/EventsTab";
 import { FilesTab } from "@/pages/jobs/job/tabs/FilesTab";
 import { GpusTab } from "@/pages/jobs/job/tabs/GpusTab";
 import { JobHead } from "@/pages/jobs/job/JobHead";
+import { ReportTab } from "@/pages/jobs/job/tabs/ReportTab";
 import { SummaryTab } from "@/pages/jobs/job/tabs/SummaryTab";
 import { texts } from "@/pages/jobs/job/texts";
 import { LogsTab } from "@/pages/jobs/logs/LogsTab";
@@ -52,6 +62,9 @@ export default function JobPage() {
         label={t("sections")}
         tabs={[
           { key: "summary", title: t("summary"), icon: LayoutDashboard, content: () => <SummaryTab job={job} /> },
+          ...(job.kind === "preset"
+            ? [{ key: "report", title: t("report"), icon: ChartLine, content: () => <ReportTab job={job} /> }]
+            : []),
           { key: "logs", title: t("logs"), icon: ScrollText, content: () => <LogsTab job={job} /> },
           { key: "gpus", title: t("gpus"), icon: CircuitBoard, content: () => <GpusTab job={job} /> },
           { key: "files", title: t("files"), icon: FolderOpen, content: () => <FilesTab job={job} /> },

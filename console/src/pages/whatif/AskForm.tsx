@@ -1,5 +1,5 @@
 /** The form of a simulation: the time window that is replayed, and the changes to try in it. */
-import { SegmentedControl, SimpleGrid, Stack, Text, TextInput } from "@mantine/core";
+import { SegmentedControl, SimpleGrid, Stack, Switch, Text, TextInput } from "@mantine/core";
 import { useNavigate } from "@tanstack/react-router";
 import { useState, type FormEvent } from "react";
 
@@ -61,6 +61,12 @@ export function AskForm({ onClose }: { onClose: () => void }) {
         onChange={(event) => setName(event.currentTarget.value)}
       />
       <WindowFields span={span} onChange={(change) => setSpan({ ...span, ...change })} />
+      <Switch
+        label={t("allPolicies")}
+        description={t("allPoliciesHint")}
+        checked={draft.all_policies}
+        onChange={(event) => setDraft({ ...draft, all_policies: event.currentTarget.checked })}
+      />
       <ChangesFields draft={draft} onChange={(change) => setDraft({ ...draft, ...change })} />
       {isAttempted && isEmpty(candidate) && (
         <Text size="sm" c="red" role="alert">

@@ -223,7 +223,7 @@ export function Numbers({ result }: { result: Result }) {
   );
 }
 
-const SHARES = ["groups", "users", "queues"] as const;
+const SHARES = ["groups", "users", "queues", "sizes"] as const;
 const FILTERS = { by: "groups" };
 
 export function Shares({ result }: { result: Result }) {

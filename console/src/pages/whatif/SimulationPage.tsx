@@ -8,6 +8,7 @@ import { problemOf } from "@/api/problem";
 import { PageLoading } from "@/app/shell/fallbacks";
 import { About, UsageHistory, Headline, Numbers, Shares, WaitingCdf } from "@/pages/whatif/Comparison";
 import { isOver, type Simulation } from "@/pages/whatif/numbers";
+import { Policies } from "@/pages/whatif/Policies";
 import { Progress } from "@/pages/whatif/Progress";
 import { useSimulationActions } from "@/pages/whatif/useSimulationActions";
 import { texts } from "@/pages/whatif/texts";
@@ -83,6 +84,7 @@ function SimulationView({ simulation }: { simulation: Simulation }) {
         )}
         {result !== null && (
           <>
+            <Policies result={result} />
             <Headline result={result} />
             <UsageHistory simulation={simulation} result={result} />
             <WaitingCdf result={result} />

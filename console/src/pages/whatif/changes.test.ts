@@ -35,6 +35,11 @@ describe("changes", () => {
     const draft = { ...NO_CHANGES, scale: "2", protected_starts: "3", quotas: [{ user: "ann", gpus: "1" }] };
     expect(shadowChangesOf(draft)).toEqual({ protected_starts: 3 });
   });
+  it("can be each policy in turn, beside other changes", () => {
+    const draft = { ...NO_CHANGES, scale: "2", all_policies: true };
+    expect(changesOf(draft)).toEqual({ fleet: { scale: 2 }, all_policies: true });
+    expect(shadowChangesOf(draft)).toEqual({});
+  });
   it("keep a zero, which means no limit", () => {
     expect(changesOf({ ...NO_CHANGES, max_gpus_per_user: "0" })).toEqual({ limits: { max_gpus_per_user: 0 } });
   });

@@ -43,6 +43,7 @@ export interface ChangesDraft {
   add: NodesDraft[];
   remove: string[];
   any_model: boolean;
+  all_policies: boolean;
 }
 
 export const NO_QUEUE: QueueDraft = {
@@ -69,6 +70,7 @@ export const NO_CHANGES: ChangesDraft = {
   add: [],
   remove: [],
   any_model: false,
+  all_policies: false,
 };
 
 export function changesOf(draft: ChangesDraft): Changes {
@@ -91,6 +93,7 @@ export function changesOf(draft: ChangesDraft): Changes {
       remove: draft.remove.length === 0 ? undefined : draft.remove,
     }),
     any_model: draft.any_model ? true : undefined,
+    all_policies: draft.all_policies ? true : undefined,
   };
   return given(changes);
 }

@@ -7,6 +7,7 @@ export type Result = NonNullable<Simulation["result"]>;
 export type Run = Result["base"];
 export type Difference = Result["differences"][number];
 export type Share = Result["groups"][number];
+export type Policy = NonNullable<Result["policies"]>[number];
 type Unit = Difference["unit"];
 
 export function shownAs(unit: Unit, value: number | null, format: Format): string {

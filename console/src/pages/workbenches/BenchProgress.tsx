@@ -8,6 +8,7 @@ import { $api } from "@/api/client";
 import { FAR, stageOf, type Stage } from "@/pages/workbenches/progress";
 import type { Bench } from "@/pages/workbenches/useWorkbenches";
 import { texts } from "@/pages/workbenches/texts";
+import { startOf } from "@/parts/startOf";
 import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";
 
@@ -62,12 +63,9 @@ function Waiting({ bench }: { bench: Bench }) {
   const t = useTexts(texts);
   const format = useFormat();
   const { data: why } = $api.useQuery("get", "/jobs/{job}/why", { params: { path: { job: bench.id } } });
-  const estimate = bench.job.estimated_start;
-  const when = why?.planned_start
-    ? `, ${t("queuedUntil", { ago: format.ago(why.planned_start) })}`
-    : estimate
-      ? `, ${t("queuedAbout", { ago: format.ago(estimate.p50) })}`
-      : "";
+  const start = startOf(why?.planned_start, bench.job.estimated_start);
+  const when =
+    start === undefined ? "" : `, ${t(start.isBound ? "queuedUntil" : "queuedAbout", { ago: format.ago(start.at) })}`;
   return (
     <>
       {t("queued")}

@@ -13,6 +13,7 @@ import type { BoardColumn } from "@/parts/board/types";
 import { columnUnder, useBoardSensors } from "@/parts/board/useBoardSensors";
 import { useChoice } from "@/parts/board/useChoice";
 import { texts } from "@/parts/board/texts";
+import { useFrozen } from "@/parts/useFrozen";
 import { useTexts } from "@/texts/texts";
 
 export interface BoardProps {
@@ -31,11 +32,13 @@ export interface BoardProps {
 
 const NOTHING: ReadonlySet<string> = new Set();
 
-export function Board({ columns, selected, onSelect, refusal, onMove, describe, wide = false }: BoardProps) {
+export function Board({ columns: latest, selected, onSelect, refusal, onMove, describe, wide = false }: BoardProps) {
   const t = useTexts(texts);
   const sensors = useBoardSensors();
   const choice = useChoice(selected, onSelect);
   const [lifted, setLifted] = useState<ReadonlySet<string>>(NOTHING);
+  // Tiles keep their places under the pointer while some are dragged.
+  const columns = useFrozen(latest, lifted.size > 0);
   const announcements = useAnnouncements(columns, lifted, refusal, describe);
 
   function begin({ active }: DragStartEvent) {

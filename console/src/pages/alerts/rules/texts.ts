@@ -99,6 +99,7 @@ export const signals = defineTexts({
   "queue-wait": ["longest wait in a queue", "队列中最长的等待时间"],
   "job-failed": ["failure of a job (1 for 10 minutes)", "作业失败（10 分钟内为 1）"],
   "gpus-free": ["number of free GPUs of a pool", "资源池中空闲的 GPU 数"],
+  "no-standby": ["lack of a server that could lead (1 while it lasts)", "没有可接管的备用服务器（持续期间为 1）"],
   "row-unreadable": ["damage of a row of the store (1 while it lasts)", "存储中的数据行损坏（持续期间为 1）"],
   "volume-full": ["used part of a volume", "存储卷使用率"],
 });

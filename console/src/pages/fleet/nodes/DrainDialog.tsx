@@ -28,8 +28,12 @@ import { useFormat } from "@/texts/format";
 import { localText, momentText } from "@/texts/localTime";
 import { useTexts } from "@/texts/texts";
 
-type Preview = Schema<"DrainPreviewView">;
-type Displaced = Preview["jobs"][number];
+type Found = Schema<"DrainPreviewView">;
+/** A job that stays runs to its end, as the drain has no time. */
+type Displaced = Omit<Found["jobs"][number], "displaced"> & {
+  readonly displaced: Found["jobs"][number]["displaced"] | "stays";
+};
+type Preview = Omit<Found, "jobs"> & { readonly jobs: readonly Displaced[] };
 
 const HOUR_MS = 3_600_000;
 const LOOKS = {
@@ -37,13 +41,24 @@ const LOOKS = {
   likely: ["orange", "drainLikelyLabel"],
   possibly: ["yellow", "drainPossibly"],
   no: ["teal", "drainNo"],
+  stays: ["teal", "drainStays"],
 } as const;
 
-export function DrainDialog({ node, onDrain, onClose }: { node: string; onDrain: () => void; onClose: () => void }) {
+/** When jobs that are left must leave: never, now, or at a time as the field of the form has it. */
+type Choice = "" | "now" | (string & {});
+
+interface DrainDialogProps {
+  readonly node: string;
+  /** With the time by which the node must be empty; null: jobs run to their end. */
+  readonly onDrain: (emptyBy: string | null) => void;
+  readonly onClose: () => void;
+}
+
+export function DrainDialog({ node, onDrain, onClose }: DrainDialogProps) {
   const t = useTexts(texts);
   const c = useTexts(common);
-  const [at, setAt] = useState("");
-  const query = at === "" ? {} : { at: momentText(at) };
+  const [at, setAt] = useState<Choice>("");
+  const query = at === "" || at === "now" ? {} : { at: momentText(at) };
   const { data, error, refetch } = $api.useQuery(
     "get",
     "/nodes/{node}/drain-preview",
@@ -68,7 +83,7 @@ export function DrainDialog({ node, onDrain, onClose }: { node: string; onDrain:
         ) : data === undefined ? (
           <Skeleton h={220} />
         ) : (
-          <Findings preview={data} />
+          <Findings preview={at === "" ? running(data) : data} />
         )}
         <Group justify="flex-end" gap="xs">
           <Button variant="default" onClick={onClose}>
@@ -76,7 +91,7 @@ export function DrainDialog({ node, onDrain, onClose }: { node: string; onDrain:
           </Button>
           <Button
             onClick={() => {
-              onDrain();
+              onDrain(at === "" ? null : at === "now" ? new Date().toISOString() : momentText(at));
               onClose();
             }}
           >
@@ -88,8 +103,16 @@ export function DrainDialog({ node, onDrain, onClose }: { node: string; onDrain:
   );
 }
 
-function When({ at, onChange }: { at: string; onChange: (at: string) => void }) {
+/** Without a time no job is displaced. */
+function running(found: Found): Preview {
+  return { ...found, jobs: found.jobs.map((job) => ({ ...job, displaced: "stays" })) };
+}
+
+function When({ at, onChange }: { at: Choice; onChange: (at: Choice) => void }) {
   const t = useTexts(texts);
+  const hasTime = at !== "" && at !== "now";
+  const begin = (value: string) =>
+    value === "later" ? localText(new Date(Date.now() + HOUR_MS).toISOString()) : value === "now" ? "now" : "";
   return (
     <Group gap="sm" align="flex-end">
       <Stack gap={4}>
@@ -100,14 +123,15 @@ function When({ at, onChange }: { at: string; onChange: (at: string) => void }) 
           size="xs"
           aria-labelledby="drain-when"
           data={[
+            { value: "end", label: t("drainEnd") },
             { value: "now", label: t("drainNow") },
             { value: "later", label: t("drainLater") },
           ]}
-          value={at === "" ? "now" : "later"}
-          onChange={(value) => onChange(value === "now" ? "" : localText(new Date(Date.now() + HOUR_MS).toISOString()))}
+          value={hasTime ? "later" : at === "" ? "end" : "now"}
+          onChange={(value) => onChange(begin(value))}
         />
       </Stack>
-      {at !== "" && (
+      {hasTime && (
         <TextInput
           type="datetime-local"
           aria-label={t("drainAt")}
@@ -117,7 +141,7 @@ function When({ at, onChange }: { at: string; onChange: (at: string) => void }) 
         />
       )}
       <Text size="xs" c="dimmed" pb={6}>
-        {t("drainAtHint")}
+        {t(at === "" ? "drainEndHint" : "drainAtHint")}
       </Text>
     </Group>
   );
@@ -134,12 +158,16 @@ function Findings({ preview }: { preview: Preview }) {
   );
 }
 
+function isDisplaced(job: Displaced): boolean {
+  return job.displaced !== "no" && job.displaced !== "stays";
+}
+
 function Figures({ preview }: { preview: Preview }) {
   const t = useTexts(texts);
   const format = useFormat();
   const { empty_at: empty, jobs } = preview;
   const count = (how: Displaced["displaced"]) => jobs.filter((job) => job.displaced === how).length;
-  const lost = jobs.filter((job) => job.displaced !== "no").reduce((sum, job) => sum + job.lost_gpu_seconds, 0);
+  const lost = jobs.filter(isDisplaced).reduce((sum, job) => sum + job.lost_gpu_seconds, 0);
   const isEmpty = jobs.length === 0;
   return (
     <SimpleGrid cols={{ base: 1, xs: 2, md: 4 }} spacing="sm">
@@ -156,7 +184,7 @@ function Figures({ preview }: { preview: Preview }) {
       />
       <Stat
         label={t("drainDisplaced")}
-        value={jobs.length - count("no")}
+        value={jobs.filter(isDisplaced).length}
         unit={`/ ${jobs.length}`}
         detail={(["surely", "likely", "possibly"] as const)
           .filter((how) => count(how) > 0)
@@ -223,7 +251,7 @@ function Jobs({ jobs }: { jobs: readonly Displaced[] }) {
         numeric: true,
         wide: true,
         sort: (job) => job.lost_gpu_seconds,
-        render: (job) => (job.displaced === "no" ? "–" : `${format.number(job.lost_gpu_seconds / 3_600)} h`),
+        render: (job) => (!isDisplaced(job) ? "–" : `${format.number(job.lost_gpu_seconds / 3_600)} h`),
       },
       { key: "goes", title: t("drainGoes"), render: (job) => <Goes job={job} /> },
     ],
@@ -261,7 +289,7 @@ function Effect({ job }: { job: Displaced }) {
 function Goes({ job }: { job: Displaced }) {
   const t = useTexts(texts);
   const format = useFormat();
-  if (job.displaced === "no") return <>–</>;
+  if (!isDisplaced(job)) return <>–</>;
   return (
     <>
       {job.goes_to === null ? t("drainGoesNowhere") : job.goes_to.join(", ")}

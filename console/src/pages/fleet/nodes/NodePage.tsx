@@ -96,13 +96,20 @@ function Notes({ node }: { node: Node }) {
   const t = useTexts(texts);
   const stateLabel = useTexts(states);
   const format = useFormat();
+  const drain = node.drain ?? null;
   const isSaid = node.state === "down" && node.withheld !== "ready";
   const isOld = node.host?.stale === true;
   const hasReason = node.reason !== "";
-  if (!isSaid && !isOld && !hasReason) return null;
+  if (!isSaid && !isOld && !hasReason && drain === null) return null;
   return (
     <Alert color="orange" icon={<TriangleAlert size={18} />} mb="sm">
       {hasReason && t("reasonNote", { reason: node.reason })}
+      {drain !== null &&
+        (drain.drained_at !== null
+          ? t("drainedNote", { user: drain.started_by, at: format.dayTime(drain.drained_at) })
+          : drain.empty_by !== null
+            ? t("drainNote", { user: drain.started_by, at: format.dayTime(drain.empty_by) })
+            : t("drainNoteEnd", { user: drain.started_by }))}
       {isSaid && t("withheldNote", { state: stateLabel(node.withheld) })}
       {isOld && ` ${t("stale")} ${t("staleSince", { at: format.dateTime(node.host?.at ?? "") })}`}
     </Alert>

@@ -7,6 +7,7 @@ const usual: Node = {
   cluster: "local",
   state: "ready",
   withheld: "ready",
+  drain: null,
   reason: "",
   cpus: 64,
   memory_bytes: 1,

@@ -24,6 +24,8 @@ const WITHHELD: Readonly<Record<Exclude<Verb, "remove">, Node["state"]>> = {
 interface Order {
   readonly verb: Verb;
   readonly names: readonly string[];
+  /** Of a drain: the time by which the nodes must be empty. */
+  readonly emptyBy?: string | null;
 }
 
 export interface NodeActions {
@@ -38,10 +40,12 @@ export function useNodeActions(): NodeActions {
   const [drained, setDrained] = useState<string>();
   const confirm = useConfirm();
   const action = useAction({
-    run: ({ verb, names }: Order) => runEach(names, (node) => order(verb, node)),
+    run: ({ verb, names, emptyBy = null }: Order) => runEach(names, (node) => order(verb, node, emptyBy)),
     touches: ["/nodes", "/gpus", "/overview", "/events"],
     optimistic: (cache, given) => showAtOnce(cache, given),
     done: ({ done }, { verb }) => (done.length === 0 ? undefined : t(`${verb}Done`, { n: done.length })),
+    undo: ({ done }, { verb }) =>
+      verb === "cordon" && done.length > 0 ? () => runEach(done, (node) => order("uncordon", node, null)) : undefined,
     onDone: ({ refused }) => {
       if (refused.length > 0)
         toastProblem(
@@ -86,18 +90,18 @@ export function useNodeActions(): NodeActions {
   const parts = drained !== undefined && (
     <DrainDialog
       node={drained}
-      onDrain={() => action.mutate({ verb: "drain", names: [drained] })}
+      onDrain={(emptyBy) => action.mutate({ verb: "drain", names: [drained], emptyBy })}
       onClose={() => setDrained(undefined)}
     />
   );
   return { actionsFor, parts };
 }
 
-function order(verb: Verb, node: string): Promise<unknown> {
+function order(verb: Verb, node: string, emptyBy: string | null): Promise<unknown> {
   const params = { path: { node } };
   if (verb === "cordon") return sent(api.POST("/nodes/{node}/cordon", { params }));
   if (verb === "uncordon") return sent(api.POST("/nodes/{node}/uncordon", { params }));
-  if (verb === "drain") return sent(api.POST("/nodes/{node}/drain", { params }));
+  if (verb === "drain") return sent(api.POST("/nodes/{node}/drain", { params, body: { empty_by: emptyBy } }));
   return sent(api.DELETE("/nodes/{node}", { params }));
 }
 

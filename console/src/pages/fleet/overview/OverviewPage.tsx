@@ -5,6 +5,7 @@ import { Plus } from "lucide-react";
 import { useMemo } from "react";
 
 import { $api } from "@/api/client";
+import { useGpuMap } from "@/api/useGpuMap";
 import { useCluster } from "@/app/cluster";
 import { useIsOperator } from "@/app/session";
 import { RangePicker } from "@/charts/RangePicker";
@@ -34,8 +35,7 @@ export default function OverviewPage() {
   const [range] = useRange();
   const cluster = useCluster();
   const overview = $api.useQuery("get", "/overview", { params: { query: cluster === "" ? {} : { cluster } } });
-  // A new answer is new throughout; comparing it with the one before would cost more than drawing it.
-  const map = $api.useQuery("get", "/gpus/map", {}, { structuralSharing: false });
+  const map = useGpuMap();
   const here = useMemo(() => (map.data === undefined ? undefined : ofCluster(map.data, cluster)), [map.data, cluster]);
   const trends = useMetrics({ of: "everything" }, range);
   const now = overview.data;

@@ -6,6 +6,7 @@ import { texts } from "@/pages/fleet/overview/texts";
 import { Meter } from "@/parts/Meter";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
+import { part, useQuotaText } from "@/parts/quotaUse";
 import { kinds, volumeTypes } from "@/texts/common";
 import { useFormat } from "@/texts/format";
 import { useTextOr, useTexts } from "@/texts/texts";
@@ -72,19 +73,13 @@ export const Quota = memo(function Quota() {
 });
 
 function Limit({ label, held, shown }: { label: string; held: Held; shown: (value: number) => string }) {
-  const t = useTexts(texts);
-  const limit = held.limit ?? 0;
+  const quotaText = useQuotaText();
   return (
     <Group justify="space-between" wrap="nowrap" gap="xs">
       <Text size="sm" truncate>
         {label}
       </Text>
-      <Meter
-        value={limit > 0 ? held.held / limit : 1}
-        label={label}
-        text={t("heldOf", { held: shown(held.held), limit: shown(limit) })}
-        warnAt={1}
-      />
+      <Meter value={part(held)} label={label} text={quotaText(held, shown)} warnAt={1} />
     </Group>
   );
 }

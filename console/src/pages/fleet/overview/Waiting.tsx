@@ -15,6 +15,7 @@ import { EmptyState } from "@/parts/EmptyState";
 import { useNow } from "@/parts/Moment";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
+import { startOf, type Start } from "@/parts/startOf";
 import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";
 
@@ -65,9 +66,12 @@ export const Waiting = memo(function Waiting() {
   );
 });
 
-/** Those with a planned start first, in its order; then by place in their own line. */
+/** Those with a known start first, in its order; then by place in their own line. */
 export function firstOf(jobs: readonly Waiter[]): readonly Waiter[] {
-  const start = (job: Waiter) => (job.planned_start === null ? Infinity : Date.parse(job.planned_start));
+  const start = (job: Waiter) => {
+    const known = startOf(job.planned_start, job.estimated_start);
+    return known === undefined ? Infinity : Date.parse(known.at);
+  };
   const compare = (left: Waiter, right: Waiter) =>
     start(left) === start(right) ? left.position - right.position : start(left) < start(right) ? -1 : 1;
   return [...jobs].sort(compare).slice(0, JOBS);
@@ -95,7 +99,7 @@ function WaitingJob({ job }: { job: Waiter }) {
         <Text size="xs" c="dimmed" truncate>
           {job.id === null ? job.user : `${job.id} · ${job.user}`}
         </Text>
-        <Start planned={job.planned_start} estimate={job.estimated_start?.p50 ?? null} />
+        <StartTime start={startOf(job.planned_start, job.estimated_start)} />
       </Group>
       {job.id === null ? <Reason text={job.detail} /> : <Why job={job.id} instead={job.detail} />}
     </li>
@@ -117,21 +121,20 @@ function Reason({ text }: { text: string }) {
 }
 
 /** A planned start is a bound; an estimated one is not. */
-function Start({ planned, estimate }: { planned: string | null; estimate: string | null }) {
+function StartTime({ start }: { start: Start | undefined }) {
   const t = useTexts(texts);
   const format = useFormat();
   const now = useNow();
-  const at = planned ?? estimate;
-  if (at === null)
+  if (start === undefined)
     return (
       <Text size="xs" c="dimmed" style={{ flexShrink: 0 }}>
         {t("notPlanned")}
       </Text>
     );
-  const isDue = Date.parse(at) <= Math.max(now, Date.now() - 10_000);
+  const isDue = Date.parse(start.at) <= Math.max(now, Date.now() - 10_000);
   return (
-    <Text size="xs" className="num" title={format.dateTime(at)} style={{ flexShrink: 0 }}>
-      {isDue ? t("soon") : t(planned === null ? "about" : "planned", { ago: format.ago(at) })}
+    <Text size="xs" className="num" title={format.dateTime(start.at)} style={{ flexShrink: 0 }}>
+      {isDue ? t("soon") : t(start.isBound ? "planned" : "about", { ago: format.ago(start.at) })}
     </Text>
   );
 }

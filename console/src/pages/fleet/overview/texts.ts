@@ -70,5 +70,4 @@ export const texts = defineTexts({
   gpus: ["GPUs", "GPU"],
   cpus: ["CPUs", "CPU 核"],
   memory: ["memory", "内存"],
-  heldOf: ["{held} of {limit}", "{held} / {limit}"],
 });

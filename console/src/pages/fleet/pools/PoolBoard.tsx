@@ -57,12 +57,18 @@ export function PoolBoard({ pools, gpus }: { pools: readonly Schema<"PoolView">[
           onClose={() => setMove(undefined)}
           onMove={(wanted) => {
             setMove(undefined);
-            moveGpus.mutate(wanted);
+            moveGpus.mutate({ ...wanted, back: backOf(gpus, wanted) });
           }}
         />
       )}
     </>
   );
+}
+
+/** The moves that take this one back: each GPU goes to the pool that it has now. */
+function backOf(gpus: readonly Gpu[], { ids }: GpuMove): readonly GpuMove[] {
+  const moved = gpus.filter((gpu) => ids.includes(gpu.id));
+  return [...byPool(moved)].map(([pool, own]) => ({ pool, ids: own.map((gpu) => gpu.id) }));
 }
 
 type Wanted = Readonly<Record<keyof typeof FILTERS, string>>;
@@ -126,7 +132,7 @@ function useColumns(
     return pools.map((pool) => {
       const own = inPool.get(pool.name) ?? [];
       const shown = own.filter((gpu) => fits(gpu, filters));
-      const free = own.filter((gpu) => !gpu.isHeld).length;
+      const free = own.filter((gpu) => gpu.isFree).length;
       const models = modelsOf(own)
         .map(([model]) => model)
         .join(", ");
@@ -149,7 +155,7 @@ function tileOf(t: Say<typeof texts>, s: Say<typeof states>, gpu: Gpu): Tile {
   const parts = [
     t("gpuLabel", { index: gpu.index, node: gpu.node, model: gpu.model }),
     ...(isBad ? [health] : []),
-    ...(gpu.isHeld ? [] : [t("gpuFree")]),
+    ...(gpu.isFree ? [t("gpuFree")] : []),
   ];
   return {
     id: gpu.id,
@@ -170,7 +176,7 @@ function tileOf(t: Say<typeof texts>, s: Say<typeof states>, gpu: Gpu): Tile {
 
 function fits(gpu: Gpu, { q, model, free }: Wanted): boolean {
   if (model !== "" && gpu.model !== model) return false;
-  if (free !== "" && gpu.isHeld) return false;
+  if (free !== "" && !gpu.isFree) return false;
   const text = q.trim().toLowerCase();
   return (
     text === "" || [gpu.id, gpu.node, gpu.job ?? "", gpu.owner ?? ""].some((one) => one.toLowerCase().includes(text))

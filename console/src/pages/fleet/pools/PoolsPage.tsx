@@ -1,8 +1,8 @@
 import { useMemo } from "react";
 
-import { $api } from "@/api/client";
 import { together } from "@/api/together";
 import { useAll } from "@/api/useAll";
+import { useGpuMap } from "@/api/useGpuMap";
 import { usePoolColumns } from "@/pages/fleet/pools/columns";
 import { byPool, gpusOf } from "@/pages/fleet/pools/fleet";
 import { PoolBoard } from "@/pages/fleet/pools/PoolBoard";
@@ -17,7 +17,7 @@ export default function PoolsPage() {
   const t = useTexts(texts);
   const n = useTexts(navigation);
   const pools = useAll("/pools");
-  const map = $api.useQuery("get", "/gpus/map", {});
+  const map = useGpuMap();
   const gpus = useMemo(() => (map.data === undefined ? [] : gpusOf(map.data)), [map.data]);
   const remove = useDeletePools(pools.data ?? []);
   return (

@@ -13,6 +13,8 @@ export interface Gpu {
   readonly pool: string;
   readonly health: string;
   readonly isHeld: boolean;
+  /** A job could start on it now: not held, healthy, on a ready node, not reserved. */
+  readonly isFree: boolean;
   readonly job: string | null;
   readonly owner: string | null;
 }
@@ -29,6 +31,7 @@ export function gpusOf(map: Schema<"GpuMapView">): readonly Gpu[] {
       pool: map.pools[gpus.pool[at] ?? -1] ?? "",
       health: gpus.health[at] ?? "healthy",
       isHeld: (gpus.allocated[at] ?? 0) > 0,
+      isFree: Boolean(gpus.free[at]),
       job: gpus.job[at] ?? null,
       owner: owner === null ? null : (map.owners[owner] ?? null),
     };

@@ -15,16 +15,23 @@ export interface GpuMove {
   readonly ids: readonly string[];
 }
 
+function send({ pool, ids }: GpuMove): Promise<Schema<"PoolDetailView">> {
+  return sent(api.POST("/pools/{name}/gpus", { params: { path: { name: pool } }, body: { gpus: [...ids] } }));
+}
+
 /** Shown at once; taken back if the server refuses. */
 export function useMoveGpus(onDone: () => void) {
   const t = useTexts(texts);
-  return useAction<GpuMove, Schema<"PoolDetailView">>({
-    run: ({ pool, ids }) =>
-      sent(api.POST("/pools/{name}/gpus", { params: { path: { name: pool } }, body: { gpus: [...ids] } })),
+  return useAction<GpuMove & { readonly back: readonly GpuMove[] }, Schema<"PoolDetailView">>({
+    run: send,
     touches: TOUCHES,
     optimistic: (cache, { pool, ids }) =>
       cache.change<GpuMap>("/gpus/map", (map) => withMoved(map, new Set(ids), pool)),
     done: (_, { pool, ids }) => t("moved", { n: ids.length, pool }),
+    undo:
+      (_, { back }) =>
+      () =>
+        Promise.all(back.map(send)),
     onDone,
   });
 }

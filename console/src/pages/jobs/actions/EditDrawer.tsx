@@ -56,6 +56,18 @@ export function EditDrawer({ job, title, onClose }: { job: Job; title: string; o
     },
     touches: ["/jobs", "/queues", "/panel", "/events"],
     done: () => t("edited", { name: job.name }),
+    undo: () => {
+      const dirty = form.getDirty();
+      const before: Schema<"JobEdit"> = {
+        ...(dirty.queue && { queue: job.queue }),
+        ...(dirty.priority && { priority: job.priority }),
+        ...(dirty.time && { time: job.time_limit_seconds }),
+        ...Object.fromEntries(
+          rows.filter((row) => form.isDirty(`plain.${row.name}`)).map((row) => [row.name, typedValue(row, job)]),
+        ),
+      };
+      return () => sent(api.PATCH("/jobs/{job}", { params: { path: { job: job.id } }, body: before }));
+    },
     onDone: onClose,
   });
   const names = [...new Set([...(queues ?? []).map((queue) => queue.name), job.queue])].sort();

@@ -2,6 +2,7 @@
 import { ActionIcon, Menu, Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import {
+  ArrowRightLeft,
   Clock3,
   Copy,
   Ellipsis,
@@ -30,6 +31,7 @@ export const ICONS: Readonly<Record<ActionName, LucideIcon>> = {
   requeue: RotateCcw,
   clone: Copy,
   resize: Scaling,
+  migrate: ArrowRightLeft,
   pin: Pin,
   unpin: PinOff,
   edit: Pencil,
@@ -42,13 +44,14 @@ interface Props {
   readonly job: Job;
   readonly onEdit?: () => void;
   readonly onResize?: () => void;
+  readonly onMigrate?: () => void;
   /** Instead of the three dots. */
   readonly target?: ReactNode;
   /** Not those that have buttons of their own beside it. */
   readonly without?: readonly ActionName[];
 }
 
-export function JobMenu({ job, onEdit, onResize, target, without = [] }: Props) {
+export function JobMenu({ job, onEdit, onResize, onMigrate, target, without = [] }: Props) {
   const t = useTexts(texts);
   return (
     <Menu position="bottom-end" width={250} withinPortal>
@@ -60,14 +63,20 @@ export function JobMenu({ job, onEdit, onResize, target, without = [] }: Props) 
         )}
       </Menu.Target>
       <Menu.Dropdown>
-        <Items job={job} onEdit={onEdit} onResize={onResize} without={without} />
+        <Items job={job} onEdit={onEdit} onResize={onResize} onMigrate={onMigrate} without={without} />
       </Menu.Dropdown>
     </Menu>
   );
 }
 
 /** Made only when the menu is open: a list has many. */
-function Items({ job, onEdit, onResize, without }: Omit<Props, "target"> & { without: readonly ActionName[] }) {
+function Items({
+  job,
+  onEdit,
+  onResize,
+  onMigrate,
+  without,
+}: Omit<Props, "target"> & { without: readonly ActionName[] }) {
   const act = useJobActions();
   const names: ActionName[] = [
     isActive(job) ? "stop" : "start",
@@ -75,6 +84,7 @@ function Items({ job, onEdit, onResize, without }: Omit<Props, "target"> & { wit
     "clone",
     "edit",
     "resize",
+    "migrate",
     job.pinned_at === null ? "pin" : "unpin",
     "checkpoint",
     "extend",
@@ -85,12 +95,14 @@ function Items({ job, onEdit, onResize, without }: Omit<Props, "target"> & { wit
       (name) =>
         !without.includes(name) &&
         (name !== "edit" || onEdit !== undefined) &&
-        (name !== "resize" || onResize !== undefined),
+        (name !== "resize" || onResize !== undefined) &&
+        (name !== "migrate" || onMigrate !== undefined),
     )
     .map((name) => {
       if (name === "clone") return <CloneItem key={name} job={job} />;
       if (name === "edit") return <Item key={name} name={name} job={job} onClick={() => onEdit?.()} />;
       if (name === "resize") return <Item key={name} name={name} job={job} onClick={() => onResize?.()} />;
+      if (name === "migrate") return <Item key={name} name={name} job={job} onClick={() => onMigrate?.()} />;
       return <Item key={name} name={name} job={job} onClick={() => act(name, job)} />;
     });
 }

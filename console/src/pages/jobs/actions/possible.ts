@@ -38,6 +38,12 @@ const RULES: Readonly<Record<ActionName, (job: Job) => Obstacle | undefined>> = 
   requeue: onlyRunning(["running", "starting"]),
   clone: () => undefined,
   resize: (job) => (job.elastic === null || job.elastic === undefined ? "notElastic" : onlyRunning(["running"])(job)),
+  migrate: (job) =>
+    job.kind === "workbench"
+      ? "isWorkbench"
+      : (job.allocation?.grants.length ?? 0) > 1
+        ? "manyNodes"
+        : onlyRunning(["running"])(job),
   pin: (job) => (job.state === "queued" ? undefined : "onlyQueued"),
   unpin: (job) => (job.state === "queued" ? undefined : "onlyQueued"),
   // Until it starts everything, later the fields that only describe it.

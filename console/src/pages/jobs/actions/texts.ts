@@ -7,6 +7,7 @@ export const actions = defineTexts({
   requeue: ["Requeue", "重新排队"],
   clone: ["Clone", "克隆"],
   resize: ["Resize", "调整 GPU 数"],
+  migrate: ["Migrate", "迁移"],
   pin: ["Pin to the front", "置顶"],
   unpin: ["Unpin", "取消置顶"],
   edit: ["Edit", "编辑"],
@@ -30,6 +31,11 @@ export const obstacles = defineTexts({
     "It is not elastic: it was submitted without a least and a most number of GPUs.",
     "此作业不是弹性作业：提交时未指定最少和最多 GPU 数。",
   ],
+  manyNodes: [
+    "It runs on several nodes: requeue it to place it again.",
+    "此作业在多个节点上运行：请重新排队以重新放置。",
+  ],
+  isWorkbench: ["It is a workbench: stop and start it to change its node.", "这是工作台：请停止后重新启动以更换节点。"],
   onlyOperators: ["Only operators pin jobs.", "只有管理员可以置顶作业。"],
   notWarned: ["It was not warned of doing nothing: there is nothing to extend.", "作业没有收到空闲警告，无需延长。"],
   extended: ["It was given more time once already.", "已经延长过一次。"],
@@ -48,7 +54,8 @@ export const texts = defineTexts({
   extendedNow: ["{name} was given more time.", "已为 {name} 延长时间。"],
   removed: ["{name} was removed.", "{name} 已删除。"],
   edited: ["{name} was changed.", "{name} 已修改。"],
-  resized: ["{name} goes on with {n} {n|GPU|GPUs} after saving.", "{name} 保存后将以 {n} 个 GPU 继续。"],
+  ofOther: ["The job belongs to {user}.", "该作业属于 {user}。"],
+  stopWaitingText: ["The job leaves its line.", "作业将离开队列。"],
   stopTitle: ["Stop {name}?", "停止 {name}？"],
   stopText: [
     "Its program receives SIGTERM and has {grace} to save its work. Its GPUs become free for other jobs.",
@@ -82,4 +89,39 @@ export const texts = defineTexts({
     "From {min} to {max}; now {now}. It is warned, saves its work, and goes on with the new number on its node.",
     "{min} 到 {max}；当前 {now}。作业会收到通知、保存工作，然后在原节点上以新的数量继续。",
   ],
+  migrateTitle: ["Migrate {name}", "迁移 {name}"],
+  migrateHint: [
+    "It runs on {node}. It is warned, saves its work, and goes on on the other node.",
+    "当前运行在 {node}。作业会收到通知、保存工作，然后在另一个节点上继续。",
+  ],
+  node: ["Node", "节点"],
+  bestNode: ["The best other node", "最合适的其他节点"],
+});
+
+/** Previews of resizes and moves. */
+export const changes = defineTexts({
+  preview: ["Preview", "预览"],
+  now: ["Now", "现在"],
+  then: ["Afterwards", "之后"],
+  atRisk: ["Work at risk", "可能丢失的工作"],
+  neverSaved: [
+    "At most {hours} GPU-hours: the job never saved a checkpoint.",
+    "最多 {hours} GPU 时：此作业从未保存检查点。",
+  ],
+  savedAt: ["At most {hours} GPU-hours, since the checkpoint of {at}.", "最多 {hours} GPU 时，自 {at} 的检查点起。"],
+  waiting: ["Waiting jobs", "等待中的作业"],
+  noEffect: ["None starts earlier or later.", "没有作业提前或推迟开始。"],
+  startsNow: ["{name} ({job}) starts at once", "{name}（{job}）立即开始"],
+  startsOther: ["{name} ({job}): planned start {before} → {after}", "{name}（{job}）：计划开始 {before} → {after}"],
+  notPlanned: ["not planned", "未计划"],
+  othersJobs: ["{n} {n|job|jobs} of other users", "其他用户的 {n} 个作业"],
+  confirmTitle: ["{action} {name}?", "{action} {name}？"],
+  confirmText: [
+    "Its program receives SIGTERM, has {grace} to save, and starts again as shown in the preview.",
+    "程序会收到结束通知，有 {grace} 保存，随后按预览重新启动。",
+  ],
+  effect: ["Effect", "结果"],
+  attempt: ["Attempt {n}", "第 {n} 次尝试"],
+  underWay: ["It saves, ends, and goes on on {place}.", "作业正在保存并结束，随后在 {place} 继续。"],
+  goesOn: ["It runs on {place} now.", "作业现在运行在 {place}。"],
 });

@@ -3,14 +3,15 @@ import { useNavigate } from "@tanstack/react-router";
 
 import { api, sent } from "@/api/client";
 import { useAction, type Cache } from "@/api/useAction";
+import { useMe } from "@/app/session";
 import { asStopped, type ActionName, type Job } from "@/pages/jobs/actions/possible";
 import { texts } from "@/pages/jobs/actions/texts";
 import { useConfirm } from "@/parts/confirm";
 import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";
 
-/** Those that need no more than a click; resize and edit have forms. */
-export type QuickAction = Exclude<ActionName, "resize" | "edit" | "clone">;
+/** Those that need no more than a click; resize, migrate and edit have forms. */
+export type QuickAction = Exclude<ActionName, "resize" | "migrate" | "edit" | "clone">;
 
 const DONE_TEXTS = {
   stop: "stopped",
@@ -64,30 +65,59 @@ function asUnpinned(job: Job): Job {
   return { ...job, pinned_at: null };
 }
 
+/** A job that waits keeps its place when a stop is taken back at once; a first pin leaves no trace. */
+function undoOf(action: QuickAction, job: Job): (() => Promise<unknown>) | undefined {
+  if (action === "stop" && job.state === "queued") return () => send("start", job.id);
+  if (action === "pin" && job.pinned_at === null) return () => send("unpin", job.id);
+  return undefined;
+}
+
 /** Do it, or ask first whether it shall be done. */
 export function useJobActions(): (action: QuickAction, job: Job) => void {
   const t = useTexts(texts);
   const format = useFormat();
   const confirm = useConfirm();
+  const me = useMe();
   const navigate = useNavigate();
   const act = useAction<{ action: QuickAction; job: Job }, unknown>({
     run: ({ action, job }) => send(action, job.id),
     touches: ["/jobs", "/queues", "/overview", "/panel", "/events"],
     optimistic: (cache, { action, job }) => assume(cache, action, job),
     done: (_, { action, job }) => t(DONE_TEXTS[action], { name: job.name }),
+    undo: (_, { action, job }) => undoOf(action, job),
     onDone: (_, { action, job }) => {
       if (action === "remove" && window.location.pathname === `/jobs/${job.id}`) void navigate({ to: "/jobs" });
     },
   });
   return (action, job) => {
     const onConfirm = () => act.mutate({ action, job });
-    const values = { name: job.name, grace: format.duration(job.grace_seconds) };
-    if (action === "stop" && job.state !== "queued" && job.state !== "created") {
-      confirm({ title: t("stopTitle", values), text: t("stopText", values), action: t("stopJob"), onConfirm });
+    const isOthers = job.user !== me.name;
+    const values = { name: job.name, user: job.user, grace: format.duration(job.grace_seconds) };
+    const isWaiting = job.state === "queued" || job.state === "created";
+    const owner = isOthers ? ` ${t("ofOther", values)}` : "";
+    if (action === "stop" && isWaiting && isOthers) {
+      confirm({
+        title: t("stopTitle", values),
+        text: t("stopWaitingText", values) + owner,
+        action: t("stopJob"),
+        onConfirm,
+      });
+    } else if (action === "stop" && !isWaiting) {
+      confirm({ title: t("stopTitle", values), text: t("stopText", values) + owner, action: t("stopJob"), onConfirm });
     } else if (action === "requeue") {
-      confirm({ title: t("requeueTitle", values), text: t("requeueText", values), action: t("requeueJob"), onConfirm });
+      confirm({
+        title: t("requeueTitle", values),
+        text: t("requeueText", values) + owner,
+        action: t("requeueJob"),
+        onConfirm,
+      });
     } else if (action === "remove") {
-      confirm({ title: t("removeTitle", values), text: t("removeText", values), action: t("removeJob"), onConfirm });
+      confirm({
+        title: t("removeTitle", values),
+        text: t("removeText", values) + owner,
+        action: t("removeJob"),
+        onConfirm,
+      });
     } else onConfirm();
   };
 }

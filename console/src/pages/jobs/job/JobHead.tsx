@@ -8,6 +8,7 @@ import { EditDrawer } from "@/pages/jobs/actions/EditDrawer";
 import { ExplainedButton } from "@/parts/ExplainedButton";
 import { ICONS, JobMenu } from "@/pages/jobs/actions/JobMenu";
 import { isActive, type ActionName, type Job } from "@/pages/jobs/actions/possible";
+import { MigrateDrawer } from "@/pages/jobs/actions/MigrateDrawer";
 import { ResizeDrawer } from "@/pages/jobs/actions/ResizeDrawer";
 import { useJobActions, type QuickAction } from "@/pages/jobs/actions/useJobActions";
 import { useObstacle } from "@/pages/jobs/actions/useObstacle";
@@ -21,7 +22,7 @@ import { useTexts } from "@/texts/texts";
 export function JobHead({ job }: { job: Job }) {
   const ta = useTexts(actions);
   const tw = useTexts(actionTexts);
-  const [open, setOpen] = useState<"edit" | "resize">();
+  const [open, setOpen] = useState<"edit" | "resize" | "migrate">();
   const main: QuickAction[] = [
     isActive(job) || job.state === "created" ? "stop" : "start",
     ...(job.state === "created" ? (["start"] as const) : []),
@@ -39,6 +40,7 @@ export function JobHead({ job }: { job: Job }) {
           without={shown}
           onEdit={() => setOpen("edit")}
           onResize={() => setOpen("resize")}
+          onMigrate={() => setOpen("migrate")}
           target={
             <Button variant="default" px={8} aria-label={tw("more")} title={tw("more")}>
               <Ellipsis size={16} aria-hidden />
@@ -48,6 +50,7 @@ export function JobHead({ job }: { job: Job }) {
       </PageHeader>
       {open === "edit" && <EditDrawer job={job} title={ta("edit")} onClose={() => setOpen(undefined)} />}
       {open === "resize" && <ResizeDrawer job={job} onClose={() => setOpen(undefined)} />}
+      {open === "migrate" && <MigrateDrawer job={job} onClose={() => setOpen(undefined)} />}
     </>
   );
 }

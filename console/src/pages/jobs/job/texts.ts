@@ -1,6 +1,17 @@
 import { defineTexts } from "@/texts/texts";
 
 export const texts = defineTexts({
+  report: ["Report", "报告"],
+  noReport: ["No report yet", "尚无报告"],
+  noReportHint: [
+    "The training writes report.json into its outputs when it ends.",
+    "训练结束时会在输出目录写入 report.json。",
+  ],
+  classes: ["Classes", "类别"],
+  curveLabel: ["{name}: from {first} to {last} in {n} {n|epoch|epochs}", "{name}：{n} 轮内从 {first} 到 {last}"],
+  confusion: ["Confusion matrix", "混淆矩阵"],
+  confusionHint: ["Rows: right class. Columns: found class.", "行：真实类别。列：预测类别。"],
+  averagePrecision: ["Average precision at an overlap of 0.5", "重叠度 0.5 的平均精度"],
   sections: ["Parts of the job", "作业的各部分"],
   summary: ["Summary", "概要"],
   logs: ["Logs", "日志"],
@@ -260,4 +271,6 @@ export const rules = defineTexts({
   overrun: ["ran longer than expected", "超出预计时长"],
   defragmentation: ["moved so that whole nodes are free", "为腾出整节点而迁移"],
   move: ["went on elsewhere", "迁移到别处"],
+  migration: ["migrated by request", "按请求迁移"],
+  drain: ["its node was drained", "所在节点被排空"],
 });

@@ -9,6 +9,7 @@ import { reasons, texts } from "@/pages/jobs/list/texts";
 import { Faint } from "@/parts/DataTable";
 import { Moment, useNow } from "@/parts/Moment";
 import { StateBadge } from "@/parts/StateBadge";
+import { startOf } from "@/parts/startOf";
 import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";
 
@@ -121,10 +122,13 @@ function span(job: Job): ["waiting" | "running" | "ran" | "waitedOnly", from: st
 /** When a waiting job is to start, and when a running one must end. */
 export function ExpectedCell({ job }: { job: Job }) {
   const place = usePlace(job.id);
-  const estimate = place?.estimated_start ?? job.estimated_start;
   const end = expectedEnd(job);
-  if (job.state === "queued" && place?.planned_start) return <When text="startsAt" at={place.planned_start} />;
-  if (job.state === "queued" && estimate) return <Estimated estimate={estimate} />;
+  if (job.state === "queued") {
+    const estimate = job.estimated_start ?? place?.estimated_start;
+    const start = startOf(place?.planned_start, estimate);
+    if (start?.isBound) return <When text="startsAt" at={start.at} />;
+    if (estimate) return <Estimated estimate={estimate} />;
+  }
   return end === undefined ? <>–</> : <When text="endsBy" at={end} />;
 }
 
@@ -134,7 +138,7 @@ export function expectedEnd(job: Job): string | undefined {
   return new Date(Date.parse(job.started_at) + job.time_limit_seconds * 1000).toISOString();
 }
 
-/** Not planned yet: when half of such jobs have started, with the time of nine in ten on hover. */
+/** When half of such jobs have started, with the time of nine in ten on hover. */
 function Estimated({ estimate }: { estimate: NonNullable<Job["estimated_start"]> }) {
   const t = useTexts(texts);
   const format = useFormat();

@@ -3,6 +3,7 @@ import { Stack, Text } from "@mantine/core";
 
 import { HeldBar } from "@/parts/HeldBar";
 import { Panel } from "@/parts/Panel";
+import { counted } from "@/parts/quotaUse";
 import { askedBy } from "@/pages/jobs/newjob/draft/asked";
 import { useForm } from "@/pages/jobs/newjob/form";
 import { texts } from "@/pages/jobs/newjob/texts";
@@ -38,7 +39,7 @@ export function QuotaPanel() {
               label={label}
               held={held}
               asked={wanted}
-              said={t("quotaLine", { held: text(held.held), asked: text(wanted), limit: text(held.limit ?? 0) })}
+              said={t("quotaLine", { held: text(counted(held)), asked: text(wanted), limit: text(held.limit ?? 0) })}
             />
           ))}
         </Stack>

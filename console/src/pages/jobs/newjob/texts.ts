@@ -1,6 +1,8 @@
 import { defineTexts } from "@/texts/texts";
 
 export const texts = defineTexts({
+  classesOf: ["Classes of {name}", "{name} 的类别"],
+  moreClasses: ["and {n} more", "以及另外 {n} 个"],
   // ---- steps
   steps: ["Steps", "步骤"],
   step: ["Step {n} of {of}", "第 {n} 步，共 {of} 步"],
@@ -292,7 +294,7 @@ export const texts = defineTexts({
   nothingChanges: ["Nothing is changed by asking.", "试算不会改变任何内容。"],
   quota: ["Your quota for {kind}", "您的{kind}配额"],
   quotaNone: ["No limit is set for you.", "您没有配额限制。"],
-  quotaLine: ["{held} held + {asked} asked of {limit}", "已占用 {held} + 申请 {asked} / {limit}"],
+  quotaLine: ["{held} held or waiting + {asked} asked of {limit}", "占用或排队 {held} + 申请 {asked} / {limit}"],
   // ---- review
   reviewQuestion: ["Is this right?", "确认无误？"],
   change: ["Change", "修改"],

@@ -127,6 +127,21 @@ export const PLAIN_FIELDS = [
     placeholder: "10m",
   },
   {
+    name: "commit_outputs",
+    type: "lines",
+    most: 1000,
+    read: (job) => job.commit_outputs,
+    place: "more",
+    label: ["Commit outputs", "提交输出"],
+    hint: [
+      "DATASET or DATASET=PATH: a new version when the job completes",
+      "DATASET 或 DATASET=PATH：作业完成后生成新版本",
+    ],
+    placeholder: "weights=best",
+    flag: "commit",
+    isForPresetRun: true,
+  },
+  {
     name: "grace",
     type: "duration",
     least: 0,

@@ -53,6 +53,7 @@ const FULL = {
   retry_on: ["exit"],
   idles: true,
   checkpoint_interval_seconds: 300,
+  commit_outputs: "weights=best",
   image: "pytorch",
   venv: "/envs/torch",
   after: ["j-1"],

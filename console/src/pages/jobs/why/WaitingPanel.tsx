@@ -13,6 +13,7 @@ import { numbers, texts } from "@/pages/jobs/why/texts";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { Stat } from "@/parts/Stat";
+import { startOf } from "@/parts/startOf";
 import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";
 
@@ -79,8 +80,7 @@ export function Headline({ why }: { why: Why }) {
 function Figures({ why }: { why: Why }) {
   const t = useTexts(texts);
   const format = useFormat();
-  // What is planned holds whatever comes; what is estimated is the likelier.
-  const start = why.estimate?.p50 ?? why.planned_start;
+  const start = startOf(why.planned_start, why.estimate);
   return (
     <SimpleGrid cols={{ base: 1, xs: 3 }} spacing="sm">
       <Stat
@@ -90,13 +90,13 @@ function Figures({ why }: { why: Why }) {
       />
       <Stat
         label={t("expected")}
-        value={start === null ? t("unknownStart") : <Countdown to={start} />}
+        value={start === undefined ? t("unknownStart") : <Countdown to={start.at} />}
         detail={
           why.planned_start !== null
             ? t("atLatest", { when: format.dateTime(why.planned_start) })
-            : start === null
+            : start === undefined
               ? t("unknownHint")
-              : t("about", { when: format.dateTime(start) })
+              : t("about", { when: format.dateTime(start.at) })
         }
       />
       <Stat

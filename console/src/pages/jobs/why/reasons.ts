@@ -1,6 +1,7 @@
 /** Why a job waits, in the viewer's language. */
 import { usePreferences } from "@/app/preferences";
 import type { Schema } from "@/api/client";
+import { MICRO } from "@/parts/micro";
 import { resources, sentences, titles } from "@/pages/jobs/why/texts";
 import { useFormat, type Format } from "@/texts/format";
 import { fill, say, useTexts, type Values } from "@/texts/texts";
@@ -13,6 +14,7 @@ export function shownNumber(name: string, value: unknown, format: Format): strin
   if (typeof value !== "number") return String(value);
   if (name.includes("seconds")) return format.duration(value);
   if (name.includes("memory_bytes")) return format.bytes(value);
+  if (name.endsWith("_micro")) return format.number(value / MICRO);
   return format.number(value);
 }
 

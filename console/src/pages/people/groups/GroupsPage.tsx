@@ -17,7 +17,6 @@ export default function GroupsPage() {
   const groups = useAll("/groups");
   const users = useAll("/users");
   const pools = useAll("/pools");
-  const quotas = useAll("/quotas");
   const remove = useDeleteGroup();
   const free = users.data?.filter((user) => user.group === null).map((user) => user.name) ?? [];
   return (
@@ -26,12 +25,12 @@ export default function GroupsPage() {
       detail={t("detail")}
       label={t("label")}
       createLabel={t("create")}
-      query={together(groups, users, pools, quotas)}
+      query={together(groups, users, pools)}
       board={{
         label: t("board"),
         content: () => <GroupBoard groups={groups.data ?? NONE} users={users.data ?? NONE} />,
       }}
-      columns={useGroupColumns(quotas.data ?? NONE)}
+      columns={useGroupColumns()}
       menuLabel={(name) => t("actionsOf", { name })}
       onDelete={([group]) => group !== undefined && remove(group)}
       refusal={useDeleteRefusal()}

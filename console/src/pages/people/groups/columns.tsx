@@ -10,24 +10,14 @@ import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";
 
 type GroupView = Schema<"GroupView">;
-type Usage = Schema<"QuotaUsageView">;
 
 const NAMED = 6;
 
-export function useGroupColumns(quotas: readonly Usage[]): readonly Column<GroupView>[] {
+export function useGroupColumns(): readonly Column<GroupView>[] {
   const t = useTexts(texts);
   const c = useTexts(common);
   const format = useFormat();
   return useMemo(() => {
-    const usages = new Map(quotas.map((usage) => [usage.user, usage]));
-    const gpus = (group: GroupView) => {
-      const held = group.users.flatMap((user) => Object.values(usages.get(user)?.kinds ?? {}).map((kind) => kind.gpus));
-      const limits = held.map((one) => one.limit);
-      return {
-        held: held.reduce((sum, one) => sum + one.held, 0),
-        limit: limits.includes(null) ? null : limits.reduce((sum: number, one) => sum + (one ?? 0), 0),
-      };
-    };
     return [
       {
         key: "name",
@@ -82,19 +72,20 @@ export function useGroupColumns(quotas: readonly Usage[]): readonly Column<Group
         ),
       },
       {
-        key: "quota",
-        title: t("quota"),
+        key: "held",
+        title: t("gpusHeld"),
+        numeric: true,
+        sort: (group) => group.gpus_held,
+        render: (group) => format.number(group.gpus_held),
+      },
+      {
+        key: "asked",
+        title: t("gpusAsked"),
         numeric: true,
         wide: true,
-        sort: (group) => gpus(group).held,
-        render: (group) => {
-          if (group.users_count === 0) return "–";
-          const { held, limit } = gpus(group);
-          return limit === null
-            ? t("quotaOpen", { held: format.number(held) })
-            : t("quotaOf", { held: format.number(held), limit: format.number(limit) });
-        },
+        sort: (group) => group.gpus_asked,
+        render: (group) => format.number(group.gpus_asked),
       },
     ];
-  }, [quotas, t, c, format]);
+  }, [t, c, format]);
 }

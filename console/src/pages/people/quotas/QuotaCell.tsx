@@ -5,11 +5,12 @@ import { useState, type KeyboardEvent } from "react";
 
 import type { Schema } from "@/api/client";
 import { useMe } from "@/app/session";
-import { isBytes, parsed, part, typed, type What } from "@/pages/people/quotas/amounts";
+import { isBytes, parsed, typed, type What } from "@/pages/people/quotas/amounts";
 import classes from "@/pages/people/quotas/QuotaCell.module.css";
 import type { CellChange } from "@/pages/people/quotas/useSaveQuota";
 import { texts } from "@/pages/people/quotas/texts";
 import { Meter } from "@/parts/Meter";
+import { counted, part, useQuotaText } from "@/parts/quotaUse";
 import { common, kinds, volumeTypes } from "@/texts/common";
 import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";
@@ -30,6 +31,7 @@ export function QuotaCell({ user, kind, what, held, onSave }: QuotaCellProps) {
   const whatLabel = useWhat();
   const k = useTexts(names);
   const amountText = useAmountText(what);
+  const quotaText = useQuotaText();
   const [isEditing, setEditing] = useState(false);
   const name = { what: whatLabel(what), user, kind: k(kind) };
   if (isEditing) {
@@ -45,7 +47,7 @@ export function QuotaCell({ user, kind, what, held, onSave }: QuotaCellProps) {
       />
     );
   }
-  const text = t("held", { held: amountText(held.held), limit: held.limit === null ? "∞" : amountText(held.limit) });
+  const text = quotaText(held, amountText);
   return (
     <UnstyledButton
       aria-label={t("editCell", { ...name, text })}
@@ -105,12 +107,12 @@ function LimitField({
 }
 
 /** What a limit would mean beside what is held and beside the limit for everybody. */
-function useHint(what: What, { held }: Schema<"HeldView">, value: number | null | undefined): string | undefined {
+function useHint(what: What, use: Schema<"HeldView">, value: number | null | undefined): string | undefined {
   const t = useTexts(texts);
   const amountText = useAmountText(what);
   const most = useMe().limits.max_gpus_per_user;
   if (value === null || value === undefined) return undefined;
-  if (value < held) return t("belowHeld", { held: amountText(held) });
+  if (value < counted(use)) return t("belowHeld", { held: amountText(use.held), asked: amountText(use.asked) });
   return what === "gpus" && most !== null && value > most ? t("aboveAll", { limit: most }) : undefined;
 }
 

@@ -8,7 +8,6 @@ import { JOB_KINDS } from "@/api/enumerations";
 import { useAll } from "@/api/useAll";
 import { useFilters } from "@/app/useFilters";
 import {
-  isFull,
   RESOURCES,
   VOLUMES,
   WHATS,
@@ -26,6 +25,7 @@ import { DataTable, type Column } from "@/parts/DataTable";
 import { PageHeader } from "@/parts/PageHeader";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
+import { counted, isFull } from "@/parts/quotaUse";
 import { common, kinds, volumeTypes } from "@/texts/common";
 import { navigation } from "@/texts/navigation";
 import { useTexts } from "@/texts/texts";
@@ -133,7 +133,10 @@ function useColumns(what: What): readonly Column<Usage>[] {
         key: kind,
         title: k(kind),
         width: "20%",
-        sort: (usage) => heldOf(usage, kind, what)?.held ?? null,
+        sort: (usage) => {
+          const held = heldOf(usage, kind, what);
+          return held === undefined ? null : counted(held);
+        },
         render: (usage) => {
           const held = heldOf(usage, kind, what);
           return held === undefined ? null : (

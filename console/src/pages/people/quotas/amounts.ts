@@ -35,13 +35,3 @@ export function parsed(what: What, text: string): number | null | undefined {
   if (!Number.isFinite(value) || value < 0) return undefined;
   return isBytes(what) ? Math.round(value * GIB) : value;
 }
-
-export function isFull({ held, limit }: Schema<"HeldView">): boolean {
-  return limit !== null && held >= limit;
-}
-
-/** A part of 0 … 1, over a limit of nothing too. */
-export function part({ held, limit }: Schema<"HeldView">): number | null {
-  if (limit === null) return null;
-  return limit === 0 ? (held > 0 ? 1 : 0) : held / limit;
-}

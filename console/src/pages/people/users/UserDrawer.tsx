@@ -9,6 +9,7 @@ import { AccountBadge, RoleBadge } from "@/pages/people/users/badges";
 import type { User } from "@/pages/people/users/rules";
 import { UserQuota } from "@/pages/people/users/UserQuota";
 import { texts } from "@/pages/people/users/texts";
+import { AccountBudgets } from "@/parts/AccountBudgets";
 import { Faint } from "@/parts/DataTable";
 import { Moment } from "@/parts/Moment";
 import { ProblemNote } from "@/parts/ProblemNote";
@@ -66,6 +67,7 @@ export function UserDrawer({
           <Part title={t("quotaUse")}>
             <UserQuota name={name} />
           </Part>
+          <AccountBudgets user={name} />
           <Part title={t("scores")}>
             <Scores name={name} />
           </Part>

@@ -2,10 +2,10 @@ import { Anchor, Progress, Skeleton, Stack, Table } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 
 import { $api, type Schema } from "@/api/client";
-import { isFull, part } from "@/pages/people/quotas/amounts";
 import { texts } from "@/pages/people/users/texts";
 import { Faint } from "@/parts/DataTable";
 import { ProblemNote } from "@/parts/ProblemNote";
+import { counted, isFull, part, useQuotaText } from "@/parts/quotaUse";
 import { common, kinds } from "@/texts/common";
 import { useFormat } from "@/texts/format";
 import { useTextOr, useTexts } from "@/texts/texts";
@@ -23,6 +23,7 @@ export function UserQuota({ name }: { name: string }) {
   const c = useTexts(common);
   const kindText = useTextOr(kinds);
   const format = useFormat();
+  const quotaText = useQuotaText();
   const quota = $api.useQuery("get", "/users/{name}/quota", { params: { path: { name } } });
   if (quota.error !== null) return <ProblemNote error={quota.error} onRetry={() => void quota.refetch()} />;
   if (quota.data === undefined) return <Skeleton h={60} />;
@@ -39,8 +40,7 @@ export function UserQuota({ name }: { name: string }) {
       },
     ];
   });
-  const shown = lines.filter(({ held }) => held.limit !== null || held.held > 0);
-  const amountText = (value: number, isBytes: boolean) => (isBytes ? format.bytes(value) : format.number(value));
+  const shown = lines.filter(({ held }) => held.limit !== null || counted(held) > 0);
   return (
     <Stack gap={6}>
       {shown.length === 0 && <Faint>{t("noQuota")}</Faint>}
@@ -51,8 +51,7 @@ export function UserQuota({ name }: { name: string }) {
               <Table.Tr key={key}>
                 <Table.Td>{label}</Table.Td>
                 <Table.Td className="num" ta="right">
-                  {amountText(held.held, isBytes)} /{" "}
-                  {held.limit === null ? c("unlimited") : amountText(held.limit, isBytes)}
+                  {quotaText(held, isBytes ? format.bytes : format.number)}
                 </Table.Td>
                 <Table.Td w={100}>
                   {held.limit !== null && (

@@ -5,6 +5,7 @@ import { useFilters } from "@/app/useFilters";
 import { Defragmentation } from "@/pages/reports/analysis/Defragmentation";
 import { EstimateAccuracy } from "@/pages/reports/analysis/EstimateAccuracy";
 import { Findings } from "@/pages/reports/analysis/Findings";
+import { RunningJobs } from "@/pages/reports/analysis/RunningJobs";
 import { UsageBars } from "@/pages/reports/analysis/UsageBars";
 import { texts } from "@/pages/reports/analysis/texts";
 import { PageHeader } from "@/parts/PageHeader";
@@ -49,6 +50,7 @@ export default function AnalysisPage() {
           <Totals total={data?.usage.total} />
           {data !== undefined && data.notes.length > 0 && <Notes notes={data.notes} />}
           <Findings findings={data?.findings} />
+          <RunningJobs />
           <UsageBars usage={data?.usage} />
           <EstimateAccuracy period={filters.period} />
           <Defragmentation />

@@ -2,7 +2,8 @@
 import { Group, Skeleton, Text } from "@mantine/core";
 import { useMemo } from "react";
 
-import { $api, type Schema } from "@/api/client";
+import { type Schema } from "@/api/client";
+import { useGpuMap } from "@/api/useGpuMap";
 import { useCluster } from "@/app/cluster";
 import { texts } from "@/pages/scheduling/queue/texts";
 import { Meter } from "@/parts/Meter";
@@ -16,7 +17,7 @@ interface ModelCount {
 
 export function FreeGpus({ pool }: { pool: string }) {
   const t = useTexts(texts);
-  const { data: map } = $api.useQuery("get", "/gpus/map", {});
+  const { data: map } = useGpuMap();
   const cluster = useCluster();
   const counts = useMemo(
     () => (map === undefined ? undefined : freePerModel(map, pool, cluster)),

@@ -12,6 +12,7 @@ import {
   areOfOneSequence,
   mayRunOn,
   rowsOf,
+  undoOf,
   withWish,
   type Line,
   type Place,
@@ -27,6 +28,7 @@ import { useMove, type QueueActions } from "@/pages/scheduling/queue/useQueueAct
 import { useReason } from "@/pages/scheduling/queue/useReason";
 import { texts } from "@/pages/scheduling/queue/texts";
 import { Panel } from "@/parts/Panel";
+import { useFrozen } from "@/parts/useFrozen";
 import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";
 
@@ -42,7 +44,7 @@ export interface LinePanelProps {
   readonly actions: QueueActions;
 }
 
-export function LinePanel({ line, policy, onlyMine, chosen, onChoose, actions }: LinePanelProps) {
+export function LinePanel({ line: latest, policy, onlyMine, chosen, onChoose, actions }: LinePanelProps) {
   const t = useTexts(texts);
   const me = useMe();
   const isOperator = useIsOperator();
@@ -52,6 +54,8 @@ export function LinePanel({ line, policy, onlyMine, chosen, onChoose, actions }:
   const [count, setCount] = useState(FIRST);
   const [wish, setWish] = useState<Wish>();
   const move = useMove();
+  const [isHeld, setIsHeld] = useState(false);
+  const line = useFrozen(latest, isHeld);
   const places = useMemo(() => withWish(line.jobs, wish), [line.jobs, wish]);
   const cluster = useCluster();
   const rows = useMemo(
@@ -72,12 +76,12 @@ export function LinePanel({ line, policy, onlyMine, chosen, onChoose, actions }:
     setWish(next);
     // What was wished for is shown until the server's own order is there, or its refusal.
     move.mutate(
-      { ...next, name: name(next.id), targetName: name(next.target) },
+      { ...next, name: name(next.id), targetName: name(next.target), undo: undoOf(line.jobs, next) },
       { onSettled: () => setWish(undefined) },
     );
   }
 
-  const dragging = useDragging(rows, send);
+  const dragging = useDragging(rows, send, setIsHeld);
   const mayMove = (place: Place) =>
     hasOwnOrder &&
     (isOperator || place.user === me.name) &&

@@ -33,7 +33,7 @@ export function PlaceMenu({ place, places, isOwn, isMovable, actions, onMove }: 
   const isOperator = useIsOperator();
   const { id, name } = place;
   if (id === null || name === null) return null;
-  const job = { id, name };
+  const job = { id, name, undoable: !place.pinned };
   return (
     <Menu position="bottom-end" withinPortal>
       <Menu.Target>

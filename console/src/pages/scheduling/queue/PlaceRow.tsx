@@ -11,6 +11,7 @@ import type { Place, Row } from "@/pages/scheduling/queue/order";
 import { texts } from "@/pages/scheduling/queue/texts";
 import { Faint } from "@/parts/DataTable";
 import { Moment, useNow } from "@/parts/Moment";
+import { startOf } from "@/parts/startOf";
 import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";
 
@@ -150,16 +151,16 @@ function Waited({ since }: { since: string | null }) {
   );
 }
 
-/** What is planned; if nothing is, what is expected. */
 function Start({ place }: { place: Place }) {
   const t = useTexts(texts);
   const format = useFormat();
   const { planned_start: planned, estimated_start: estimate } = place;
-  if (planned !== null)
+  const start = startOf(planned, estimate);
+  if (start?.isBound)
     return (
       <Tooltip label={t("plannedHint")}>
         <span>
-          <Moment at={planned} /> {t("atLatest")}
+          <Moment at={start.at} /> {t("atLatest")}
         </span>
       </Tooltip>
     );

@@ -5,6 +5,7 @@ import {
   mayRunOn,
   rowsOf,
   slotsOf,
+  undoOf,
   wishOf,
   withWish,
   type Place,
@@ -28,6 +29,19 @@ const LINE = [place(1, "ann"), place(2, "bob"), place(3, "ann"), place(4, "ann")
 const ids = (places: readonly Place[]) => places.map((one) => one.id);
 
 describe("a waiting line", () => {
+  it("takes a move back to the former neighbour", () => {
+    expect(undoOf(LINE, { id: "j-4", target: "j-1", where: "before" })).toEqual({
+      id: "j-4",
+      target: "j-3",
+      where: "after",
+    });
+    expect(undoOf(LINE, { id: "j-1", target: "j-4", where: "after" })).toEqual({
+      id: "j-1",
+      target: "j-3",
+      where: "before",
+    });
+    expect(undoOf(LINE, { id: "j-2", target: "j-4", where: "after" })).toBeUndefined();
+  });
   it("has keys that stay with the jobs, and counts hidden jobs per user", () => {
     const hidden = [place(1, "ann"), place(2, "bob", null), place(3, "bob", null), place(4, "eve", null)];
     expect(rowsOf(hidden).map((row) => row.key)).toEqual(["j-1", "bob#1", "bob#2", "eve#1"]);

@@ -49,6 +49,17 @@ export function wishOf(places: readonly Place[], id: string, target: string): Wi
   return { id, target, where: from < to ? "after" : "before" };
 }
 
+/** The wish that takes another one back: the job goes to its former neighbour. */
+export function undoOf(places: readonly Place[], { id }: Wish): Wish | undefined {
+  const moved = places.find((place) => place.id === id);
+  if (moved === undefined) return undefined;
+  const own = slotsOf(places, moved).flatMap((slot) => places[slot]?.id ?? []);
+  const at = own.indexOf(id);
+  const [before, after] = [own[at - 1], own[at + 1]];
+  if (before !== undefined) return { id, target: before, where: "after" };
+  return after === undefined ? undefined : { id, target: after, where: "before" };
+}
+
 /** The line as it will be: the jobs of one user change places among themselves, other jobs stay. */
 export function withWish(places: readonly Place[], wish: Wish | undefined): readonly Place[] {
   const moved = places.find((place) => place.id === wish?.id);

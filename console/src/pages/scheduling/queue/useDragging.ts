@@ -26,7 +26,12 @@ export interface Dragging {
   readonly refusal: string | undefined;
 }
 
-export function useDragging(rows: readonly Row[], onWish: (wish: Wish) => void): Dragging {
+export function useDragging(
+  rows: readonly Row[],
+  onWish: (wish: Wish) => void,
+  /** Whether a job is held: until it is dropped, rows keep their places under the pointer. */
+  onHold: (isHeld: boolean) => void,
+): Dragging {
   const t = useTexts(texts);
   const nameOf = useNameOf();
   const [heldKey, setHeldKey] = useState<UniqueIdentifier>();
@@ -70,6 +75,7 @@ export function useDragging(rows: readonly Row[], onWish: (wish: Wish) => void):
     const held = placeOf(activeKey);
     setHeldKey(undefined);
     setOverKey(undefined);
+    onHold(false);
     if (held === undefined || target === undefined || held === target) return;
     const why = refusalOf(held, target);
     if (why !== undefined)
@@ -92,10 +98,14 @@ export function useDragging(rows: readonly Row[], onWish: (wish: Wish) => void):
     context: {
       sensors,
       accessibility: { announcements, screenReaderInstructions: { draggable: t("instructions") } },
-      onDragStart: ({ active }) => setHeldKey(active.id),
+      onDragStart: ({ active }) => {
+        setHeldKey(active.id);
+        onHold(true);
+      },
       onDragOver: ({ over }) => setOverKey(over?.id),
       onDragEnd: ({ active, over }) => drop(active.id, placeOf(over?.id)),
       onDragCancel: () => {
+        onHold(false);
         setHeldKey(undefined);
         setOverKey(undefined);
       },

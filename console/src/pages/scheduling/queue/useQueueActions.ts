@@ -2,6 +2,7 @@
 import { api, sent, type Schema } from "@/api/client";
 import { Problem, problemOf } from "@/api/problem";
 import { useAction } from "@/api/useAction";
+import { send } from "@/pages/jobs/actions/useJobActions";
 import type { Wish } from "@/pages/scheduling/queue/order";
 import { texts } from "@/pages/scheduling/queue/texts";
 import { useConfirm } from "@/parts/confirm";
@@ -14,19 +15,36 @@ type Job = Schema<"JobView">;
 export interface Named {
   readonly id: string;
   readonly name: string;
+  /** It waits and is not pinned: a pin or a stop can be taken back without a trace. */
+  readonly undoable?: boolean;
+}
+
+interface NamedWish extends Wish {
+  readonly name: string;
+  readonly targetName: string;
+  /** The wish that takes this one back. */
+  readonly undo: Wish | undefined;
+}
+
+function sendMove({ id, target, where }: Wish): Promise<Job> {
+  return sent(api.POST("/jobs/{job}/move", { params: { path: { job: id } }, body: { [where]: target } }));
 }
 
 export function useMove() {
   const t = useTexts(texts);
-  return useAction<Wish & { readonly name: string; readonly targetName: string }, Job>({
-    run: ({ id, target, where }) =>
-      sent(api.POST("/jobs/{job}/move", { params: { path: { job: id } }, body: { [where]: target } })),
+  return useAction<NamedWish, Job>({
+    run: sendMove,
     touches: TOUCHES,
+    undo: (_, { undo }) => (undo === undefined ? undefined : () => sendMove(undo)),
     done: (_, { name, targetName, where }) => t("moved", { name, where: t(where), target: targetName }),
   });
 }
 
-function useEach(done: "pinned" | "unpinned" | "stopped", run: (job: string) => Promise<unknown>) {
+function useEach(
+  done: "pinned" | "unpinned" | "stopped",
+  run: (job: string) => Promise<unknown>,
+  undo?: (job: string) => Promise<unknown>,
+) {
   const t = useTexts(texts);
   return useAction<readonly Named[], number>({
     run: async (jobs) => {
@@ -39,15 +57,27 @@ function useEach(done: "pinned" | "unpinned" | "stopped", run: (job: string) => 
     },
     touches: TOUCHES,
     done: (count) => t(done, { n: count }),
+    undo: (_, jobs) => {
+      const canUndo = undo !== undefined && jobs.every((job) => job.undoable === true);
+      return canUndo ? () => Promise.all(jobs.map((job) => undo(job.id))) : undefined;
+    },
   });
 }
 
 export function useQueueActions() {
   const t = useTexts(texts);
   const confirm = useConfirm();
-  const pin = useEach("pinned", (job) => sent(api.POST("/jobs/{job}/pin", { params: { path: { job } } })));
-  const unpin = useEach("unpinned", (job) => sent(api.POST("/jobs/{job}/unpin", { params: { path: { job } } })));
-  const stop = useEach("stopped", (job) => sent(api.POST("/jobs/{job}/stop", { params: { path: { job } } })));
+  const pin = useEach(
+    "pinned",
+    (job) => send("pin", job),
+    (job) => send("unpin", job),
+  );
+  const unpin = useEach("unpinned", (job) => send("unpin", job));
+  const stop = useEach(
+    "stopped",
+    (job) => send("stop", job),
+    (job) => send("start", job),
+  );
   return {
     /** The later pin goes first: pinned from the last to the first, they keep their order. */
     pin: (jobs: readonly Named[]) => pin.mutate([...jobs].reverse()),

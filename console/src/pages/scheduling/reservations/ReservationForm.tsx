@@ -13,9 +13,9 @@ import {
 } from "@mantine/core";
 import { useForm } from "@mantine/form";
 
-import { $api } from "@/api/client";
 import { SETTING_NAME } from "@/api/names";
 import { useAll } from "@/api/useAll";
+import { useGpuMap } from "@/api/useGpuMap";
 import { gpusOf } from "@/pages/fleet/pools/fleet";
 import type { Reservation } from "@/pages/scheduling/reservations/calendar";
 import { draftOf, lengthOf, type Draft } from "@/pages/scheduling/reservations/draft";
@@ -134,7 +134,7 @@ function PoolSelect({ form }: { form: Form }) {
 function Which({ form }: { form: Form }) {
   const t = useTexts(texts);
   const c = useTexts(common);
-  const { data: map } = $api.useQuery("get", "/gpus/map", {});
+  const { data: map } = useGpuMap();
   const { which, pool } = form.values;
   const gpus = map === undefined ? [] : gpusOf(map).filter((gpu) => gpu.pool === pool);
   const models = [...new Set(gpus.map((gpu) => gpu.model))].sort();

@@ -18,11 +18,11 @@ describe("the size of a volume", () => {
     expect(sizeError("11GiB", bounds)).toBeNull();
   });
   it("counts against the quota with what is added", () => {
-    const held = { held: 90 * GIB, limit: 100 * GIB };
+    const held = { held: 90 * GIB, asked: 0, limit: 100 * GIB };
     expect(sizeError("10GiB", { ...NEW, held })).toBeNull();
     expect(sizeError("11GiB", { ...NEW, held })).toContain("11 GiB");
     expect(sizeError("30GiB", { ...NEW, held, before: 20 * GIB })).toBeNull();
-    expect(sizeError("9TiB", { ...NEW, held: { held: 0, limit: null } })).toBeNull();
+    expect(sizeError("9TiB", { ...NEW, held: { held: 0, asked: 0, limit: null } })).toBeNull();
   });
 });
 

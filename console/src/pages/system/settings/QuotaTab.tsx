@@ -6,11 +6,13 @@ import { useMemo } from "react";
 import { $api, type Schema } from "@/api/client";
 import { useMe } from "@/app/session";
 import { quotaTexts as texts } from "@/pages/system/settings/quotaTexts";
+import { AccountBudgets } from "@/parts/AccountBudgets";
 import { DataTable, type Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { Meter } from "@/parts/Meter";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
+import { part, useQuotaText } from "@/parts/quotaUse";
 import { Stat } from "@/parts/Stat";
 import { common, kinds, volumeTypes } from "@/texts/common";
 import { useFormat } from "@/texts/format";
@@ -32,6 +34,7 @@ export function QuotaTab() {
   return (
     <Stack>
       <Limits />
+      <AccountBudgets />
       <ByKind quota={data} />
       <ByVolume quota={data} />
     </Stack>
@@ -151,8 +154,7 @@ function useVolumeColumns(): Column<VolumeRow>[] {
 }
 
 function Use({ held, shown, label }: { held: Held; shown: (value: number) => string; label: string }) {
-  const c = useTexts(common);
-  if (held.limit === null) return <span className="num">{`${shown(held.held)} / ${c("unlimited")}`}</span>;
-  const part = held.limit === 0 ? (held.held > 0 ? 1 : 0) : held.held / held.limit;
-  return <Meter value={part} label={label} text={`${shown(held.held)} / ${shown(held.limit)}`} warnAt={1} />;
+  const text = useQuotaText()(held, shown);
+  if (held.limit === null) return <span className="num">{text}</span>;
+  return <Meter value={part(held)} label={label} text={text} warnAt={1} />;
 }

@@ -1,7 +1,8 @@
-import { Bell, Gauge, Info, KeyRound, LogIn, SlidersHorizontal, Ticket, UserRound } from "lucide-react";
+import { Bell, Gauge, Inbox, Info, KeyRound, LogIn, SlidersHorizontal, Ticket, UserRound } from "lucide-react";
 
 import { useIsOperator } from "@/app/session";
 import { ChannelsTab } from "@/pages/alerts/channels/ChannelsTab";
+import { InboxTab } from "@/pages/people/inbox/InboxTab";
 import { AboutTab } from "@/pages/system/settings/about/AboutTab";
 import { ConfigurationTab } from "@/pages/system/settings/configuration/ConfigurationTab";
 import { KeysTab } from "@/pages/system/settings/KeysTab";
@@ -23,6 +24,7 @@ export default function SettingsPage() {
     { key: "profile", title: t("profile"), icon: UserRound, content: () => <ProfileTab /> },
     { key: "keys", title: t("keys"), icon: KeyRound, content: () => <KeysTab /> },
     { key: "tokens", title: t("tokens"), icon: Ticket, content: () => <TokensTab /> },
+    { key: "inbox", title: t("inbox"), icon: Inbox, content: () => <InboxTab /> },
     { key: "quota", title: t("quota"), icon: Gauge, content: () => <QuotaTab /> },
   ];
   const ofOperators: PageTab[] = [

@@ -37,6 +37,7 @@ describe("gpusOf", () => {
       models: ["A10"],
       pools: ["default"],
       owners: ["ann"],
+      next_cursor: null,
       gpus: {
         id: ["a-gpu0", "a-gpu1"],
         node: [0, 0],

@@ -10,7 +10,7 @@ export interface Ink {
 
 const FONT = '11px "Inter Variable", system-ui, sans-serif';
 const RADIUS = 3;
-const SIGNS: Readonly<Record<string, string>> = { cordoned: "⊘ ", draining: "↧ ", down: "✕ " };
+const SIGNS: Readonly<Record<string, string>> = { cordoned: "⊘ ", draining: "↧ ", drained: "↧ ", down: "✕ " };
 
 export class Painter {
   private layout: Layout | undefined;

@@ -7,6 +7,7 @@ import type { Draft } from "@/pages/jobs/newjob/draft/draft";
 import { arraySizeOf, cpusOf, gpusOf, wholeOf } from "@/pages/jobs/newjob/draft/quantities";
 import type { texts } from "@/pages/jobs/newjob/texts";
 import { plainFieldsOf, type PlainField } from "@/pages/jobs/spec/fields";
+import { counted } from "@/parts/quotaUse";
 import { durationText, parseDuration } from "@/texts/durations";
 import { parseSize } from "@/texts/sizes";
 import type { Say } from "@/texts/texts";
@@ -150,7 +151,7 @@ function checkQuota(
   for (const [what, amount, held, text] of lines) {
     const limit = held?.limit ?? null;
     if (held === undefined || limit === null || amount === 0) continue;
-    const left = Math.max(0, limit - held.held);
+    const left = Math.max(0, limit - counted(held));
     if (amount > left)
       report(what, t("overQuota", { asked: text(amount), kind, left: text(left), limit: text(limit) }));
   }

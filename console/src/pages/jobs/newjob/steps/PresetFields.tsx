@@ -1,5 +1,5 @@
 /** A preset and its parameters, each with the field that fits its type. */
-import { Select, SimpleGrid, Skeleton, Stack, TextInput } from "@mantine/core";
+import { Autocomplete, Badge, Group, Select, SimpleGrid, Skeleton, Stack, Text, TextInput } from "@mantine/core";
 
 import type { Schema } from "@/api/client";
 import { useAll } from "@/api/useAll";
@@ -9,6 +9,9 @@ import { texts } from "@/pages/jobs/newjob/texts";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { common } from "@/texts/common";
 import { useTexts } from "@/texts/texts";
+
+/** More classes are only counted. */
+const MOST_CLASSES = 12;
 
 export function PresetFields() {
   const t = useTexts(texts);
@@ -79,6 +82,8 @@ function ParameterField({ parameter }: { parameter: Schema<"ParameterView"> }) {
       <Select {...shared} clearable data={options} value={value || null} onChange={(next) => change(next ?? "")} />
     );
   }
+  if (parameter.type === "model" || parameter.type === "dataset")
+    return <AssetField kind={parameter.type} shared={shared} value={value} onChange={change} />;
   const isNumber = parameter.type === "int" || parameter.type === "float";
   return (
     <TextInput
@@ -87,5 +92,50 @@ function ParameterField({ parameter }: { parameter: Schema<"ParameterView"> }) {
       value={value}
       onChange={(event) => change(event.currentTarget.value)}
     />
+  );
+}
+
+interface AssetProps {
+  readonly kind: "model" | "dataset";
+  readonly shared: object;
+  readonly value: string;
+  readonly onChange: (next: string) => void;
+}
+
+/** Registered models or data sets, with the classes of the one that is picked; own weights can be typed. */
+function AssetField({ kind, shared, value, onChange }: AssetProps) {
+  const t = useTexts(texts);
+  const { data: assets } = useAll("/preset-assets", { kind });
+  const picked = assets?.find((asset) => asset.name === value);
+  const about = [picked?.format, picked?.description].filter((text) => text !== undefined && text !== "").join(" · ");
+  return (
+    <Stack gap={4}>
+      <Autocomplete
+        {...shared}
+        data={assets?.map((asset) => asset.name) ?? []}
+        value={value}
+        onChange={onChange}
+        autoComplete="off"
+      />
+      {about !== "" && (
+        <Text size="xs" c="dimmed">
+          {about}
+        </Text>
+      )}
+      {picked !== undefined && picked.classes.length > 0 && (
+        <Group gap={4} role="list" aria-label={t("classesOf", { name: picked.name })}>
+          {picked.classes.slice(0, MOST_CLASSES).map((name) => (
+            <Badge key={name} role="listitem" size="sm" variant="light" color="gray" tt="none">
+              {name}
+            </Badge>
+          ))}
+          {picked.classes.length > MOST_CLASSES && (
+            <Text size="xs" c="dimmed">
+              {t("moreClasses", { n: picked.classes.length - MOST_CLASSES })}
+            </Text>
+          )}
+        </Group>
+      )}
+    </Stack>
   );
 }

@@ -1,9 +1,32 @@
 import { notifications } from "@mantine/notifications";
 
 import type { Problem } from "@/api/problem";
+import { UndoMessage, UndoneMessage } from "@/parts/UndoMessage";
 
 export function toastDone(message: string): void {
   notifications.show({ message, color: "teal", withBorder: true, autoClose: 4_000 });
+}
+
+/** Stays long enough to be read and taken back. */
+export function toastUndoable(message: string, undo: () => void): void {
+  const id = notifications.show({
+    message: (
+      <UndoMessage
+        text={message}
+        onUndo={() => {
+          notifications.hide(id);
+          undo();
+        }}
+      />
+    ),
+    color: "teal",
+    withBorder: true,
+    autoClose: 10_000,
+  });
+}
+
+export function toastUndone(): void {
+  notifications.show({ message: <UndoneMessage />, color: "teal", withBorder: true, autoClose: 4_000 });
 }
 
 /** Stays longer: a refusal explains itself, and wants to be read. */
