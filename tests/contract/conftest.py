@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.contract.engine_harness import EngineHarness, LocalHarness
+from tests.contract.kubernetes_harness import KubernetesHarness
 from tests.contract.slurm_harness import SlurmHarness, SlurmRestHarness
 from tests.servers.slurm import SlurmCluster
 
@@ -16,6 +17,7 @@ HARNESSES: dict[str, Callable[[Path, pytest.FixtureRequest], EngineHarness]] = {
     LocalHarness.name: lambda root, _: LocalHarness(root),
     SlurmHarness.name: lambda root, request: SlurmHarness(root, request.getfixturevalue("slurm_cluster")),
     SlurmRestHarness.name: lambda root, request: SlurmRestHarness(root, request.getfixturevalue("slurm_rest")),
+    KubernetesHarness.name: lambda root, request: KubernetesHarness(root, request.getfixturevalue("kubernetes_access")),
 }
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from corral.control.ports import AttemptPhase, AttemptStatus, Engine, Instance, LaunchOrder
-from corral.engines.attempts.claims import read_claim
+from corral.engines.attempts.claims import ClaimState, claim_state, read_claim
 from corral.engines.attempts.isolation import Isolation
 from corral.engines.local.cgroups import CgroupSupport
 from corral.engines.local.containers.container_orders import ContainerRuntime
@@ -120,6 +120,8 @@ class EngineHarness(ABC):
     log_limit_bytes = 64 << 10
     engine: Engine
     listener: Listener
+    #: where gangs meet; "" if only the cluster knows
+    master_addr = "127.0.0.1"
 
     def __init__(self) -> None:
         self._engines: list[Engine] = []
@@ -140,6 +142,14 @@ class EngineHarness(ABC):
     @abstractmethod
     def bytes_kept(self) -> int:
         """What all logs take on disk."""
+
+    def node_name(self, rank: int) -> str:
+        """The node of an instance of `order`."""
+        return f"node{rank + 1}"
+
+    def process_exists(self, pid: int) -> bool:
+        """A process of a job, by the number that it has for the job."""
+        return process_exists(pid)
 
     def start(self) -> tuple[Engine, Listener]:
         self.engine = self.new_engine()
@@ -227,7 +237,7 @@ class LocalHarness(EngineHarness):
         kill(self.spawner_pid())
 
     def is_alive(self, attempt_id: str = "j-1.1", rank: int = 0) -> bool:
-        return process_exists(self.supervisor_pid(attempt_id, rank))
+        return claim_state(self.layout.rank_dir(attempt_id, rank)) is ClaimState.HELD
 
     def bytes_kept(self) -> int:
         return sum(path.stat().st_size for path in self.root.rglob("log.*"))

@@ -21,15 +21,19 @@ from corral.control.live import outage, outbox, worker
 from corral.control.live.controller import Controller
 from corral.control.live.journal import replay
 from corral.control.live.state import State, load_state
+from corral.control.live.unit_of_work import SYSTEM
+from corral.control.people import budgets
 from corral.control.ports import OutcomeUnknown, Store
 from corral.control.records import EVERY_JOB, EventFilter, EventRecord
 from corral.control.system.policies import Policies
 from corral.core.model import EndReason, JobState, Request
+from corral.core.people.budgets import Price
 from corral.core.snapshot.changes import PutLastNode, PutMix
 from corral.core.snapshot.journal import Digest
 from corral.server.wiring.foundation import SystemClock
 from corral.stores.database.store import SqlStore
 from tests.faults.injection import Faults, FaultyWorkspace, MemoryEngine, break_store
+from tests.unit.control.ledger import assert_charged_once
 from tests.unit.control.world import ANN, draft, eventually
 from tests.unit.core.builders import node
 
@@ -77,6 +81,8 @@ class Story:
 
     def run(self) -> None:
         self.controller.start()
+        # Attempts are charged from the first one on.
+        self.controller.execute(budgets.set_price, SYSTEM, "A10", Price()).result(30)
         self.faults.arm(self.rng.randrange(1, STEPS), self.rng.choice([1, 1, 1, 2, 5, 40]))
         for _ in range(ROUNDS):
             self._act()
@@ -93,6 +99,8 @@ class Story:
             if self.rng.random() < 0.4:
                 reason = self.rng.choice([EndReason.EXIT_CODE, EndReason.EXIT_CODE, EndReason.LOST])
                 self.engine.end(attempt_id, reason)
+        if self.rng.random() < 0.3:
+            self.controller.execute(budgets.settle)
         known = sorted(self.accepted - self.deleted)
         if known and self.rng.random() < 0.3:
             self.controller.execute(jobs.stop, ANN, self.rng.choice(known))
@@ -153,6 +161,7 @@ class Story:
             attempts = [attempt for record in records for attempt in tx.attempts.of_job(record.job.id)]
             replayed = list(replay(tx.cycles.since_base()))
             loaded = load_state(tx, Policies())
+            assert_charged_once(tx)
         names = {record.job.name for record in records}
         assert self.accepted - self.deleted <= names, "accepted and lost"
         assert names <= self.accepted | self.unknown, "refused and there"

@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from tests.integration.waiting import wait_until
 from tests.servers.corral_server import PASSWORD, CorralServer
-from tests.servers.fork_server import ENTRY_POINT, fork_server
+from tests.servers.fork_server import ENTRY_POINT, ForkedProcess, fork_server
 
 CORRAL = [sys.executable, *ENTRY_POINT]
 
@@ -61,6 +61,18 @@ class Person:
             stderr=subprocess.PIPE,
             text=True,
         )
+
+    def fork(self, *args: str, out: Path) -> ForkedProcess:
+        """In the background, without the time of imports; its output goes to a file."""
+        with out.open("wb") as written, Path(os.devnull).open("r+b") as nothing:
+            return fork_server().start(
+                [*ENTRY_POINT, *args],
+                env=self.environment(),
+                cwd=self.home,
+                stdin=nothing,
+                stdout=written,
+                stderr=nothing,
+            )
 
     def run(self, *args: str, stdin: str = "", code: int | None = None) -> Done:
         """The finished command; `code` is the exit code that it must have."""

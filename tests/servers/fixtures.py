@@ -5,6 +5,7 @@ One PostgreSQL runs for all tests of a process; every test gets a database of it
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -15,6 +16,9 @@ import pytest
 from corral.control.ports import Store
 from corral.stores import open_store
 from tests.servers.gcs_server import GcsServer, gcs_serving
+from tests.servers.kubernetes import programs as kubernetes_programs
+from tests.servers.kubernetes.access import KubernetesAccess
+from tests.servers.kubernetes.cluster import KubernetesCluster
 from tests.servers.postgres import HOW_TO_INSTALL, PostgresServer, find_account, find_programs
 from tests.servers.prometheus import HOW_TO_INSTALL as HOW_TO_INSTALL_PROMETHEUS
 from tests.servers.prometheus import PrometheusServer, find_program
@@ -66,6 +70,37 @@ def slurm_rest(slurm_cluster: SlurmCluster) -> SlurmCluster:
         pytest.skip(HOW_TO_INSTALL_REST)
     slurm_cluster.start_rest()
     return slurm_cluster
+
+
+@pytest.fixture(scope="session")
+def kubernetes_cluster() -> Iterator[KubernetesCluster]:
+    """Two real and two hollow nodes with eight GPUs each, for all tests of a process, which may break its parts."""
+    if not kubernetes_programs.is_installed():
+        pytest.skip(kubernetes_programs.HOW_TO_INSTALL)
+    programs = kubernetes_programs.find_programs()
+    if programs is None:
+        pytest.skip(kubernetes_programs.HOW_TO_BUILD)
+    # Short, as a socket's path must be.
+    directory = Path(tempfile.mkdtemp(prefix="corral-k8s-", dir="/tmp"))
+    try:
+        with KubernetesCluster(directory=directory, programs=programs) as started:
+            yield started
+    finally:
+        shutil.rmtree(directory)
+
+
+@pytest.fixture(scope="session")
+def kubernetes_access(request: pytest.FixtureRequest) -> KubernetesAccess:
+    """The cluster of `CORRAL_TEST_KUBECONFIG`, which the tests only use; else the one that is started for them."""
+    given = os.environ.get("CORRAL_TEST_KUBECONFIG")
+    if given is None:
+        cluster: KubernetesCluster = request.getfixturevalue("kubernetes_cluster")
+        return cluster.access
+    return KubernetesAccess(
+        kubeconfig=Path(given),
+        kubectl_program=kubernetes_programs.find_kubectl(),
+        image=os.environ.get("CORRAL_TEST_IMAGE", "docker.io/library/busybox:1"),
+    )
 
 
 @pytest.fixture(scope="session")

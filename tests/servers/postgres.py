@@ -10,7 +10,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -24,7 +24,6 @@ SETTINGS = {
     "fsync": "off",
     "synchronous_commit": "off",
     "full_page_writes": "off",
-    "listen_addresses": "",
     "max_connections": "100",
     "shared_buffers": "32MB",
 }
@@ -37,14 +36,37 @@ class PostgresServer:
     account: str
     #: on top of those that all have
     settings: Mapping[str, str] = field(default_factory=dict)
+    #: where it listens beside its socket, for clients of the same network, which need no password
+    network: str = ""
+    port: int = 5432
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def start(self) -> None:
         self._run("initdb", "-D", self.data, "-U", "corral", "--auth=trust", "--encoding=UTF8", "--locale=C", "-N")
+        if self.network:
+            with (self.data / "pg_hba.conf").open("a") as rules:
+                rules.write(f"host all all {self.network} trust\n")
         self.restart(first=True)
 
+    def replica(self, directory: Path, port: int) -> PostgresServer:
+        """A running copy that follows this server; from now on a commit here waits for it."""
+        directory.mkdir()
+        shutil.chown(directory, user=self.account)
+        copy = replace(self, directory=directory, port=port)
+        source = ("-h", self.directory, "-p", self.port, "-U", "corral")
+        self._run("pg_basebackup", "-D", copy.data, *source, "-R", "-X", "stream", "-c", "fast", "-N")
+        copy.restart(first=True)
+        self._execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        self._execute("SELECT pg_reload_conf()")
+        return copy
+
+    def promote(self) -> None:
+        """From a copy to a server that accepts writes."""
+        self._run("pg_ctl", "-D", self.data, "-w", "promote")
+
     def restart(self, *, first: bool = False) -> None:
-        settings = " ".join(f"-c {name}='{value}'" for name, value in {**SETTINGS, **self.settings}.items())
+        own = {"listen_addresses": self.network.partition("/")[0], "port": str(self.port)}
+        settings = " ".join(f"-c {name}='{value}'" for name, value in {**SETTINGS, **own, **self.settings}.items())
         action = "start" if first else "restart"
         options = f"{settings} -k {self.directory}"
         self._run("pg_ctl", "-D", self.data, "-l", self.directory / "log", "-w", "-m", "fast", "-o", options, action)
@@ -54,6 +76,8 @@ class PostgresServer:
 
     def kill(self) -> None:
         """As if it had crashed: without closing its connections."""
+        if not (self.data / "postmaster.pid").exists():
+            return  # it was stopped
         postmaster = int((self.data / "postmaster.pid").read_text().split()[0])
         children = subprocess.run(["pgrep", "-P", str(postmaster)], capture_output=True, text=True, check=False)
         for pid in (postmaster, *map(int, children.stdout.split())):
@@ -65,7 +89,7 @@ class PostgresServer:
         return self.directory / "data"
 
     def url(self, database: str) -> str:
-        return f"postgresql://corral@/{database}?host={quote(str(self.directory))}"
+        return f"postgresql://corral@/{database}?host={quote(str(self.directory))}&port={self.port}"
 
     def create_database(self, template: str = "template1") -> str:
         """The name of a new database."""

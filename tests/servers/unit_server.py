@@ -1,4 +1,4 @@
-"""A server as `deploy/corral.service` starts it, where no systemd runs: `python unit_server.py up …`.
+"""A server as `corral.service` starts it, where no systemd runs: `python unit_server.py up …`.
 
 Applies the directives of the unit to this process and becomes the server, so that tests meet the same capabilities,
 system calls and environment. Unlike systemd it takes the home and the configuration from its own environment.
@@ -15,7 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-UNIT = Path(__file__).parents[2] / "deploy" / "corral.service"
+UNIT = Path(__file__).parents[2] / "src/corral/server/system/deploy/corral.service"
 #: Directives that this program applies; a test compares them with those of the unit.
 APPLIED = (
     "CapabilityBoundingSet",

@@ -131,4 +131,7 @@ def test_a_very_deep_directory_is_removed_with_its_job(machine: SharedMachine) -
     with machine.server.http("eve") as http:
         http.delete(f"/jobs/{ended['id']}").raise_for_status()
     wait_until(lambda: not place.exists(), "it is removed")
+    # Directories are moved aside and removed in the background.
+    aside = machine.server.home / "jobs" / ".removed"
+    wait_until(lambda: not aside.exists() or not any(aside.iterdir()), "nothing of it is left")
     is_beating(machine)

@@ -1,4 +1,4 @@
-"""What a scientist's job can do to the server that `deploy/corral.service` starts: to its store, keys and processes."""
+"""What a scientist's job can do to the server that `corral.service` starts: to its store, keys and processes."""
 
 from __future__ import annotations
 

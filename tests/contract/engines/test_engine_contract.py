@@ -8,7 +8,7 @@ import pytest
 
 from corral.control.ports import AttemptPhase, EngineUnavailable, LaunchRefused
 from corral.core.model import EndReason
-from tests.contract.engine_harness import EngineHarness, order, process_exists, script, wait_until
+from tests.contract.engine_harness import EngineHarness, order, script, wait_until
 
 pytest_plugins = ("tests.servers.fixtures",)
 
@@ -46,7 +46,7 @@ def test_a_job_sees_its_own_environment_and_not_the_servers(cluster: EngineHarne
         "CORRAL_JOB_ID": "j-7",
         "CORRAL_ATTEMPT": "2",
         "CORRAL_ATTEMPT_ID": "j-7.2",
-        "CORRAL_NODE": "node1",
+        "CORRAL_NODE": cluster.node_name(0),
         "CORRAL_RANK": "0",
         "LEARNING_RATE": "0.1",
     }
@@ -63,6 +63,7 @@ def test_a_job_without_gpus_sees_none_and_reads_an_empty_input(cluster: EngineHa
 
 def test_a_job_runs_in_its_working_directory(cluster: EngineHarness, tmp_path_factory: pytest.TempPathFactory) -> None:
     place = tmp_path_factory.mktemp("project")
+    place.chmod(0o755)
     cluster.launch(order("pwd", workdir=str(place)))
     cluster.listener.ended()
     assert cluster.output() == f"{place}\n"
@@ -150,10 +151,10 @@ def test_stop_ends_every_process_also_daemons(cluster: EngineHarness) -> None:
     daemon = "setsid sh -c 'trap \"\" TERM; echo daemon $$; while :; do sleep 0.02; done' &"
     cluster.launch(order(*script(f"{daemon} sleep 60 & echo child $!; echo main $$; wait")))
     pids = [cluster.number_from_output(word) for word in ("daemon", "child", "main")]
-    assert all(process_exists(pid) for pid in pids)
+    assert all(cluster.process_exists(pid) for pid in pids)
     cluster.engine.stop("j-1.1", 0.2)
     cluster.listener.ended()
-    assert not [pid for pid in pids if process_exists(pid)]
+    assert not [pid for pid in pids if cluster.process_exists(pid)]
 
 
 def test_children_of_a_stopped_shell_keep_the_grace_time(cluster: EngineHarness) -> None:
@@ -169,7 +170,7 @@ def test_a_finished_job_leaves_nothing_running_and_a_leaked_output_does_not_hold
     cluster.launch(order(*script("setsid sleep 300 & echo child $!; exit 0")))
     ended = cluster.listener.ended()
     assert ended.exit_code == 0
-    assert not process_exists(cluster.number_from_output("child"))
+    assert not cluster.process_exists(cluster.number_from_output("child"))
 
 
 def test_stop_right_after_launch_is_not_lost(cluster: EngineHarness) -> None:
@@ -281,11 +282,12 @@ def test_a_gang_meets_at_one_address_and_ends_together(cluster: EngineHarness) -
     assert cluster.listener.ended().exit_code == 0
     envs = [dict(line.split("=", 1) for line in cluster.output(rank=rank).splitlines()) for rank in range(3)]
     assert [env["NODE_RANK"] for env in envs] == ["0", "1", "2"]
-    assert [env["CORRAL_NODE"] for env in envs] == ["node1", "node2", "node3"]
+    assert [env["CORRAL_NODE"] for env in envs] == [cluster.node_name(rank) for rank in range(3)]
     assert len({env["MASTER_PORT"] for env in envs}) == 1
     assert int(envs[0]["MASTER_PORT"]) > 0
-    shared = {"MASTER_ADDR": "127.0.0.1", "NNODES": "3", "GPUS_PER_NODE": "4", "WORLD_SIZE": "12"}
-    shared |= {"PET_NNODES": "3", "PET_NPROC_PER_NODE": "4", "PET_MASTER_ADDR": "127.0.0.1"}
+    address = cluster.master_addr or envs[0]["MASTER_ADDR"]
+    shared = {"MASTER_ADDR": address, "NNODES": "3", "GPUS_PER_NODE": "4", "WORLD_SIZE": "12"}
+    shared |= {"PET_NNODES": "3", "PET_NPROC_PER_NODE": "4", "PET_MASTER_ADDR": address}
     assert all({name: env[name] for name in shared} == shared for env in envs)
     assert cluster.listener.phases() == [RUNNING, ENDED]
 
@@ -298,7 +300,7 @@ def test_the_first_failure_of_a_gang_stops_the_others(cluster: EngineHarness) ->
     go.touch()
     ended = cluster.listener.ended()
     assert (ended.reason, ended.exit_code) == (EndReason.EXIT_CODE, 3)
-    assert ended.message == "instance 1 on node2: exit code 3"
+    assert ended.message == f"instance 1 on {cluster.node_name(1)}: exit code 3"
 
 
 def test_all_of_a_gang_are_asked_first(cluster: EngineHarness) -> None:
@@ -322,7 +324,7 @@ def test_a_gang_that_broke_while_no_server_lived_is_cleared_up(cluster: EngineHa
     wait_until(lambda: (status := cluster.status()) and status.phase is ENDED, "the end of the gang")
     status = cluster.status()
     assert status is not None
-    assert status.message == "instance 1 on node2: exit code 3"
+    assert status.message == f"instance 1 on {cluster.node_name(1)}: exit code 3"
 
 
 def test_forgotten_attempts_are_not_reported_but_keep_their_logs(cluster: EngineHarness) -> None:

@@ -176,17 +176,16 @@ def test_what_cannot_be_bound_is_refused(
 ) -> None:
     """A machine that allows no mount namespaces: the directory itself is shown to no job."""
     volumes.create("v-1", GIB, "ada")
-    spec = mapped.engine._specs.spec
+    specs = mapped.engine._specs
     harmful = order(*script('echo "$CORRAL_MOUNTS"'), storage=(volume("data", 1, "/var/data", read_only=True),))
-    storage = spec(harmful, harmful.instances[0], None)["storage"]
+    spec = specs.spec(harmful, harmful.instances[0], specs.check(harmful), None)
 
     def refused() -> None:
         raise PermissionError(1, "Operation not permitted", "a mount namespace")
 
     monkeypatch.setattr(mount_namespace, "enter", refused)
-    owner = spec(harmful, harmful.instances[0], None)["owner"]
     with pytest.raises(PermissionError, match="a mount namespace"):
-        job_mounts.enter_mounts(storage, owner, "", str(place_of(mapped)), print)
+        job_mounts.enter_mounts(spec["storage"], spec["owner"], "", str(place_of(mapped)), print)
 
 
 def dataset(place: Path, name: str, path: str, **files: str) -> StorageOrder:

@@ -58,6 +58,26 @@ def test_every_alert_is_tested_and_says_what_happened() -> None:
                     assert rule["annotations"]["summary"], name
 
 
+def test_the_composition_names_files_and_services_that_exist() -> None:
+    composed = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    services = composed["services"]
+    assert set(services) == {"corral", "postgres", "prometheus", "grafana"}
+    for name, service in services.items():
+        for mount in service.get("volumes", []):
+            source = mount.split(":")[0]
+            assert source in composed["volumes"] or (DEPLOY / source).exists(), f"{name}: {mount}"
+        for other in service.get("depends_on", {}):
+            assert other in services
+        shared = service.get("network_mode", "service:corral").removeprefix("service:")
+        assert shared in services
+    build = services["corral"]["build"]
+    containerfile = (DEPLOY / build["context"] / build["dockerfile"]).read_text()
+    for copied in re.findall(r"^COPY (?!--from=)(\S+)", containerfile, re.MULTILINE):
+        assert copied == "dist/*.whl" or (DEPLOY.parent / copied).exists(), copied
+    variables = set(re.findall(r"\$\{(\w+)\}", "".join(p.read_text() for p in (DEPLOY / "grafana").rglob("*.yml"))))
+    assert variables == set(services["grafana"]["environment"])
+
+
 def load(path: Path) -> dict[str, Any]:
     found = json.loads(path.read_text())
     assert isinstance(found, dict)

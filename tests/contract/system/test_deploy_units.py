@@ -21,6 +21,7 @@ OF_THE_SERVICE = {
     "ConfigurationDirectory",
     "ConfigurationDirectoryMode",
     "Delegate",
+    "EnvironmentFile",
     "ExecStart",
     "KillMode",
     "Restart",

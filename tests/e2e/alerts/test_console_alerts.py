@@ -231,3 +231,39 @@ def test_a_failed_job_leads_from_its_alert_to_its_page(visit: Visit, server: Cor
     page = visit().open("/alerts", "Alerts")
     row(page, "Firing", "job-failed", job).get_by_role("link", name=job).click()
     expect(page).to_have_url(re.compile(f"/jobs/{job}"))
+
+
+def test_alerts_are_narrowed_and_acknowledged_and_silenced_together(visit: Visit, server: CorralServer) -> None:
+    jobs = []
+    with server.http("ann") as http:
+        for name in ("first-one", "second-one"):
+            body = {"name": name, "command": ["false"], "max_retries": 0}
+            jobs.append(http.post("/jobs", json=body).raise_for_status().json()["id"])
+
+        def all_fire() -> bool:
+            return all(http.get(f"/alerts?subject={job}").json()["items"] for job in jobs)
+
+        wait_until(all_fire, "both alerts fire")
+        alerts = [http.get(f"/alerts?subject={job}").json()["items"][0]["id"] for job in jobs]
+    page = visit().open("/alerts", "Alerts")
+    page.get_by_role("textbox", name="Find by rule, subject or text").fill("first-one")
+    expect(row(page, "Firing", "second-one")).to_have_count(0)
+    expect(row(page, "Firing", "first-one")).to_have_count(1)
+    page.get_by_role("textbox", name="Find by rule, subject or text").fill("-one")
+    for alert in alerts:
+        page.get_by_role("checkbox", name=f"Select {alert}", exact=True).check()
+    page.get_by_role("toolbar").get_by_role("button", name="Acknowledge").click()
+    form = page.get_by_role("dialog", name="Acknowledge 2 alerts")
+    form.get_by_role("textbox", name="Note").fill("a broken script")
+    form.get_by_role("button", name="Acknowledge").click()
+    expect(form).to_have_count(0)
+    for name in ("first-one", "second-one"):
+        expect(row(page, "Firing", name)).to_contain_text("a broken script")
+    for alert in alerts:
+        page.get_by_role("checkbox", name=f"Select {alert}", exact=True).check()
+    page.get_by_role("toolbar").get_by_role("button", name="Silence").click()
+    page.get_by_role("dialog", name="New silence").get_by_role("button", name="Create").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    with server.http() as http:
+        silenced = {item["subject"] for item in http.get("/silences").json()["items"]}
+        assert set(jobs) <= silenced

@@ -152,3 +152,30 @@ def test_gpus_are_tested_and_the_result_is_shown(visit: Visit, server: CorralSer
 def test_a_missing_gpu_is_reported_in_words(visit: Visit) -> None:
     page = visit("ann").open("/gpus/no/such/gpu")
     expect(page.get_by_text("There is no such GPU")).to_be_visible()
+
+
+def test_a_drain_that_must_be_empty_now_moves_the_job_and_ends_as_drained(
+    visit: Visit, server: CorralServer, held: str
+) -> None:
+    with server.http("ann") as http:
+        (job,) = http.get("/jobs", params={"state": "running"}).json()["items"]
+        node = job["allocation"]["grants"][0]["node"]
+        page = visit().open(f"/nodes/{node}")
+        page.get_by_role("button", name="Drain").click()
+        dialog = page.get_by_role("dialog")
+        # At first no job is displaced: all run to their end.
+        expect(dialog.get_by_role("table", name="Jobs on this node")).to_contain_text("runs to its end")
+        dialog.get_by_text("Now", exact=True).click()
+        expect(dialog.get_by_role("table", name="Jobs on this node")).to_contain_text("surely")
+        dialog.get_by_role("button", name="Drain the node").click()
+        expect(page.locator('[data-state="drained"]').first).to_be_visible(timeout=30_000)
+        expect(page.get_by_text("Drained by operator: no jobs are left")).to_be_visible()
+        expect(page.get_by_role("region", name="Events")).to_contain_text("is drained")
+
+        def runs_elsewhere() -> bool:
+            now = http.get(f"/jobs/{job['id']}").json()
+            return now["state"] == "running" and now["allocation"]["grants"][0]["node"] != node
+
+        wait_until(runs_elsewhere, "the job continues on another node")
+    page.get_by_role("button", name="Uncordon").click()
+    expect(page.get_by_text("Drained by operator")).to_have_count(0)

@@ -173,7 +173,7 @@ def test_a_scientist_sees_the_overview_and_the_own_quota_but_no_controls(
         http.put("/users/ann/quota", json={"training": {"gpus": 4}}).raise_for_status()
     page = visit("ann").open("/", "Overview")
     expect(page.get_by_role("group", name="My jobs")).to_contain_text("1 running")
-    expect(region(page, "My quota")).to_contain_text("2 of 4")
+    expect(region(page, "My quota")).to_contain_text("2 / 4")
     expect(page.get_by_role("group", name="Open alerts")).to_have_count(0)
     expect(region(page, "Alerts")).to_have_count(0)
     page.goto(f"/gpus/{work.gpus[0]}", wait_until="domcontentloaded")

@@ -201,7 +201,8 @@ def test_a_login_is_kept_and_its_secret_never_shown(visit: Visit, server: Corral
     page.get_by_role("dialog").get_by_role("button", name="Remove team").click()
     expect(page.get_by_text("No logins")).to_be_visible()
     with server.http("bob") as http:
-        assert http.get("/registry-logins").json()["items"] == []
+        # The page shows the removal before the server has done it.
+        wait_until(lambda: http.get("/registry-logins").json()["items"] == [], "the login is removed")
 
 
 # ------------------------------------------------------------------------------------------------ presets

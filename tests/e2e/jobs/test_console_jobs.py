@@ -190,7 +190,8 @@ def test_a_stop_is_shown_at_once_and_taken_back_when_it_fails(visit: Visit, serv
     held: list[Route] = []
     page.route("**/api/v1/jobs/*/stop", lambda route: held.append(route))
     page.get_by_role("button", name="Stop", exact=True).click()
-    page.get_by_role("button", name="Stop the job").click()
+    with page.expect_request("**/api/v1/jobs/*/stop"):
+        page.get_by_role("button", name="Stop the job").click()
     expect(badge(page)).to_have_attribute("data-state", "stopping")
     refusal = {"type": "/problems/wrong-state", "title": "Conflict", "status": 409, "detail": "Not while we look."}
     held[0].fulfill(status=409, json=refusal, content_type="application/problem+json")

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
@@ -19,8 +20,10 @@ from tests.e2e.conftest import Visit
 from tests.e2e.console import BUILT, NOT_BUILT
 from tests.integration.api import api_server
 from tests.integration.cli_harness import Person
+from tests.integration.jobs import preset_data
 from tests.integration.waiting import wait_until
 from tests.servers.corral_server import CorralServer
+from tests.servers.torch_python import torch_python
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not BUILT.exists(), reason=NOT_BUILT)]
 
@@ -432,3 +435,69 @@ def test_an_array_becomes_many_jobs(visit: Visit, server: CorralServer) -> None:
     page.get_by_role("button", name="Submit").click()
     expect(page.get_by_text("3 jobs are submitted")).to_be_visible()
     assert job_of(server, "bob", "sweep-2")["array"]["size"] == 3
+
+
+def test_retries_and_a_packed_array_are_asked_for(visit: Visit, server: CorralServer) -> None:
+    page = visit("bob").open("/jobs/new?step=size", "New job")
+    page.get_by_text("Custom size").click()
+    step(page, "Program")
+    page.get_by_label("Command").fill("exit 3")
+    page.get_by_label("Retries").fill("2")
+    page.get_by_label("Retry on").fill("exit,oom")
+    packed = page.get_by_label("Run the items one after another")
+    expect(packed).to_be_disabled()
+    page.get_by_label("Array").fill("1-4%2")
+    packed.check(force=True)
+    step(page, "Kind")
+    page.get_by_label("Name").fill("packed-up")
+    step(page, "Review")
+    page.get_by_role("button", name="Submit").click()
+    expect(page).to_have_url(re.compile(r"/jobs"))
+    with server.http("bob") as http:
+        found = wait_for_jobs(http, "packed-up")
+    assert len(found) == 2, "two jobs run the four items"
+    assert {job["max_retries"] for job in found} == {2}
+    assert {tuple(job["retry_on"]) for job in found} == {("exit", "oom")}
+
+
+def wait_for_jobs(http: httpx.Client, array: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+
+    def there() -> bool:
+        found[:] = http.get("/jobs", params={"array": array}).json()["items"]
+        return bool(found)
+
+    wait_until(there, f"the jobs of {array} are submitted")
+    return found
+
+
+def test_a_registered_data_set_is_picked_with_its_classes_and_the_report_is_shown(
+    visit: Visit, server: CorralServer, tmp_path: Path
+) -> None:
+    for directory in (tmp_path, *tmp_path.parents[:3]):
+        directory.chmod(0o755)
+    data = preset_data.csv_table(tmp_path / "points")
+    body = {"kind": "dataset", "name": "points", "source": str(data), "format": "csv", "description": "Two halves"}
+    with server.http() as http:
+        http.post("/preset-assets", json=body).raise_for_status()
+    page = visit("bob").open("/presets", "Presets")
+    page.get_by_role("button", name="Quick run of classifier").click()
+    drawer = page.get_by_role("dialog", name=re.compile("Train a classifier"))
+    drawer.get_by_label("dataset").fill("points")
+    page.get_by_role("option", name="points").click()
+    classes = drawer.get_by_role("list", name="Classes of points")
+    expect(classes.get_by_role("listitem")).to_have_text(["above", "below"])
+    expect(drawer).to_contain_text("csv · Two halves")
+    with server.http("bob") as http:
+        asked = {"dataset": "points", "mode": "scratch", "allow_cpu": "true", "precision": "fp32", "epochs": 2}
+        path = f"{Path(torch_python()).parent}:/usr/bin:/bin"
+        over = {"env": {"PATH": path, "OMP_NUM_THREADS": "1"}, "cpus": 1, "memory": "1GiB"}
+        answer = http.post("/presets/classifier/run", json={"name": "halves", "parameters": asked, "overrides": over})
+        answer.raise_for_status()
+    wait_until(lambda: job_of(server, "bob", "halves")["state"] == "completed", "the training ends", seconds=180)
+    page = visit("bob").open(f"/jobs/{answer.json()['id']}?tab=report", "halves")
+    expect(page.get_by_role("heading", name="Classification: points")).to_be_visible()
+    expect(page.get_by_role("img", name=re.compile("accuracy: from"))).to_be_visible()
+    matrix = page.get_by_role("table", name="Confusion matrix")
+    expect(matrix.get_by_role("row")).to_have_count(3)
+    expect(matrix).to_contain_text("above")

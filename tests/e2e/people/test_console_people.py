@@ -314,7 +314,7 @@ def test_a_quota_that_is_refused_is_reported_and_taken_back(visit: Visit, operat
     cell.click()
     field.fill("")
     field.press("Enter")
-    expect(cell).to_have_accessible_name(re.compile("/ ∞. Edit"))
+    expect(cell).to_have_accessible_name(re.compile("/ unlimited. Edit"))
     expect(page.get_by_text("Quota of bob saved")).to_be_visible()
     assert operator.get("/users/bob/quota").json()["kinds"]["training"]["gpus"]["limit"] is None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -183,3 +184,88 @@ def test_news_are_announced_and_shown_when_asked_for(visit: Visit, server: Corra
     table.get_by_role("row").nth(1).get_by_role("button").first.click()
     change = page.get_by_role("dialog").get_by_role("table", name="What changed")
     expect(change.get_by_role("row").filter(has_text="priority")).to_contain_text(re.compile("5.*2"))
+
+
+def test_a_running_job_is_migrated_and_resized_after_a_preview(
+    visit: Visit, server: CorralServer, scattered: str
+) -> None:
+    """Whole nodes: the waiting job of two GPUs can start when a small one has moved beside the other."""
+    with server.http("ann") as ann:
+        jobs = [job for job in ann.get("/jobs?state=running").json()["items"] if job["name"].startswith("work-")]
+    first, second = sorted(jobs, key=lambda job: job["name"])
+    target = second["allocation"]["grants"][0]["node"]
+    page = visit().open("/analysis?period=24h", "Analysis")
+    running = page.get_by_role("table", name="Running jobs")
+    running.get_by_role("row").filter(has_text=first["name"]).get_by_role("button", name="Migrate").click()
+    drawer = page.get_by_role("dialog", name=f"Migrate {first['name']}")
+    preview = drawer.get_by_role("region", name="Preview")
+    expect(preview).to_contain_text(f"Afterwards{target}: ")
+    expect(preview).to_contain_text("the job never saved a checkpoint")
+    expect(preview).to_contain_text(f"wide-job ({scattered}) starts at once")
+    assert state_of_operator(server, first["id"]) == "running", "a preview changes nothing"
+    drawer.get_by_role("button", name="Migrate").click()
+    page.get_by_role("dialog", name=f"Migrate {first['name']}?").get_by_role("button", name="Migrate").click()
+    effect = drawer.get_by_role("region", name="Effect")
+    expect(effect).to_contain_text(f"It runs on {target}: ", timeout=60_000)
+    expect(effect).to_contain_text("Attempt 2")
+    drawer.get_by_role("button", name="Close").last.click()
+    wait_until(lambda: state_of_operator(server, scattered) == "running", "the waiting job has the whole node")
+    with server.http() as http:
+        (receipt,) = http.get(f"/jobs/{first['id']}/receipts").json()["items"]
+        assert receipt["rule"] == "migration"
+        for job in (first["id"], second["id"], scattered):
+            http.post(f"/jobs/{job}/stop").raise_for_status()
+        body = {"name": "stretchy", "command": ["sleep", "600"], "min_gpus": 1, "max_gpus": 2, "restart_unsaved": True}
+        stretchy = http.post("/jobs", json=body).json()["id"]
+    wait_until(lambda: state_of_operator(server, stretchy) == "running", "the elastic job runs")
+    row = running.get_by_role("row").filter(has_text="stretchy")
+    row.get_by_role("button", name="Resize").click()
+    drawer = page.get_by_role("dialog", name="Resize stretchy")
+    with server.http() as http:
+        gpus = http.get(f"/jobs/{stretchy}").json()["gpus"]
+    drawer.get_by_label("GPU").fill(str(3 - gpus))
+    expect(drawer.get_by_role("region", name="Preview")).to_be_visible()
+    drawer.get_by_role("button", name="Resize").click()
+    page.get_by_role("dialog", name="Resize stretchy?").get_by_role("button", name="Resize").click()
+    expect(drawer.get_by_role("region", name="Effect")).to_contain_text("It runs on", timeout=60_000)
+    with server.http() as http:
+        assert http.get(f"/jobs/{stretchy}").json()["gpus"] == 3 - gpus
+        http.post(f"/jobs/{stretchy}/stop").raise_for_status()
+
+
+SAVES = """
+import time
+from corral import checkpoint
+for step in checkpoint.steps(100000, lambda: {}):
+    time.sleep(0.1)
+"""
+
+
+def state_of_operator(server: CorralServer, job: str) -> str:
+    with server.http() as http:
+        return state_of(http, job)
+
+
+def test_a_defragmentation_is_approved_in_the_console(visit: Visit, server: CorralServer) -> None:
+    """Jobs that have saved sit on a node each; an operator approves the move, and sees it done."""
+    with server.http() as http:
+        for job in http.get("/jobs?state=running&state=queued").json()["items"]:
+            http.post(f"/jobs/{job['id']}/stop")
+        wait_until(lambda: not http.get("/jobs?state=running&state=stopping").json()["items"], "no job runs any more")
+        http.post("/queues", json={"name": "spread-out", "placement": "spread"}).raise_for_status()
+        command = [sys.executable, "-c", SAVES]
+        body = {"command": command, "gpus": 1, "queue": "spread-out", "checkpoint_interval": "1s"}
+        saving = [http.post("/jobs", json={**body, "name": f"saves-{number}"}).json()["id"] for number in (1, 2)]
+        wait_until(lambda: all(http.get(f"/jobs/{job}").json()["checkpointed_at"] for job in saving), "both have saved")
+    page = visit().open("/analysis?period=24h", "Analysis")
+    panel = page.get_by_role("region", name="Defragmentation preview")
+    expect(panel).to_contain_text("1 node would be free")
+    panel.get_by_role("button", name="Carry out").click()
+    page.get_by_role("dialog", name="Move these jobs?").get_by_role("button", name="Carry out").click()
+    moves = panel.get_by_role("list", name="Latest defragmentation")
+    expect(moves).to_contain_text(re.compile("saves-.*done"), timeout=60_000)
+    with server.http() as http:
+        nodes = {http.get(f"/jobs/{job}").json()["allocation"]["grants"][0]["node"] for job in saving}
+        assert len(nodes) == 1, "one node is free as a whole"
+        for job in saving:
+            http.post(f"/jobs/{job}/stop").raise_for_status()

@@ -97,6 +97,43 @@ def test_one_s_own_jobs_change_places_by_mouse(visit: Visit, server: CorralServe
     expect(rows(page)).to_have_text([re.compile("ann-three"), re.compile("ann-one"), re.compile("ann-two")])
     assert order(server) == ["ann-three", "ann-one", "ann-two"]
     expect(rows(page).first).to_contain_text("moved by its owner")
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_text("Undone")).to_be_visible()
+    expect(rows(page)).to_have_text([re.compile("ann-one"), re.compile("ann-two"), re.compile("ann-three")])
+    assert order(server) == ["ann-one", "ann-two", "ann-three"]
+
+
+def test_rows_keep_their_places_while_one_is_dragged(visit: Visit, server: CorralServer) -> None:
+    for name in ("still-one", "still-two"):
+        submit(server, "ann", name, gpus=4)
+    page = visit("ann").open("/queue", "Queue")
+    expect(rows(page)).to_have_count(2)
+    drag(page, "still-two", rows(page).first)
+    # The page gets the new order; the list with the held job does not change.
+    with page.expect_response(lambda answer: "/order" in answer.url and "comes-later" in answer.text()):
+        submit(server, "ann", "comes-later", gpus=4)
+    expect(rows(page)).to_have_count(2)
+    page.mouse.up()
+    expect(rows(page)).to_have_count(3)
+
+
+def test_a_stop_of_a_waiting_job_is_taken_back_and_it_keeps_its_place(visit: Visit, server: CorralServer) -> None:
+    job = submit(server, "ann", "stays-first", gpus=4)
+    submit(server, "ann", "stays-second", gpus=4)
+    with server.http("ann") as http:
+        since = http.get(f"/jobs/{job}").json()["queued_at"]
+    # Of another user's job it is asked first, with the owner's name.
+    page = visit().open(f"/jobs/{job}", "stays-first")
+    page.get_by_role("button", name="Stop", exact=True).click()
+    question = page.get_by_role("dialog", name="Stop stays-first?")
+    expect(question).to_contain_text("belongs to ann")
+    question.get_by_role("button", name="Stop").click()
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_text("Undone")).to_be_visible()
+    with server.http("ann") as http:
+        again = http.get(f"/jobs/{job}").json()
+    assert (again["state"], again["queued_at"]) == ("queued", since)
+    assert order(server) == ["stays-first", "stays-second"]
 
 
 def test_one_s_own_jobs_change_places_by_keyboard_and_it_is_spoken(visit: Visit, server: CorralServer) -> None:

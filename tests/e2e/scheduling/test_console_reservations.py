@@ -91,7 +91,8 @@ def test_gpus_are_reserved_refused_drawn_and_given_up(visit: Visit, server: Corr
     page.get_by_role("dialog").get_by_role("button", name="Delete the reservation").click()
     expect(row(page, "seminar")).to_have_count(0)
     with server.http() as http:
-        assert http.get("/reservations").json()["items"] == []
+        # The page shows the removal before the server has done it.
+        wait_until(lambda: http.get("/reservations").json()["items"] == [], "the reservation is deleted")
 
 
 def test_a_drain_is_looked_at_before_it_is_done(visit: Visit, server: CorralServer) -> None:
@@ -102,6 +103,8 @@ def test_a_drain_is_looked_at_before_it_is_done(visit: Visit, server: CorralServ
     page.get_by_role("button", name="Drain …").click()
     dialog = page.get_by_role("dialog", name=f"Drain {node}")
     jobs = dialog.get_by_role("table", name="Jobs on this node")
+    expect(jobs.get_by_role("row").filter(has_text="long-one")).to_contain_text("runs to its end")
+    dialog.get_by_text("Now", exact=True).click()
     expect(jobs.get_by_role("row").filter(has_text="long-one")).to_contain_text("surely")
     dialog.get_by_text("At a time", exact=True).click()
     dialog.get_by_label("Time", exact=True).fill("2100-01-01T00:00")

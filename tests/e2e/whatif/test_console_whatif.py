@@ -70,7 +70,8 @@ def test_a_question_is_asked_and_answered_side_by_side(visit: Visit, server: Cor
     page.get_by_role("dialog").get_by_role("button", name="Delete it").click()
     expect(page.get_by_text("Nothing has been asked yet")).to_be_visible()
     with server.http() as http:
-        assert http.get("/simulations").json()["items"] == []
+        # The page shows the removal before the server has done it.
+        wait_until(lambda: http.get("/simulations").json()["items"] == [], "the question is deleted")
 
 
 def test_a_shadow_is_started_and_stopped(visit: Visit, server: CorralServer) -> None:

@@ -13,6 +13,7 @@ from tests.e2e.conftest import Visit, new_key
 from tests.e2e.console import BUILT, NOT_BUILT
 from tests.e2e.workbench_steps import JUPYTER_SECONDS, look, until_state
 from tests.integration.api import api_server
+from tests.integration.waiting import wait_until
 from tests.servers.corral_server import CorralServer
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not BUILT.exists(), reason=NOT_BUILT)]
@@ -168,6 +169,8 @@ def test_one_that_waits_says_why(visit: Visit, server: CorralServer) -> None:
         for view in running:
             http.post(f"/workbenches/{view['id']}/stop").raise_for_status()
         job = http.post("/jobs", json=body).raise_for_status().json()
+        # A workbench that needs one GPU would pass a job that still waits for all of them.
+        wait_until(lambda: http.get(f"/jobs/{job['id']}").json()["state"] == "running", "all GPUs are held")
     with server.http("bob") as http:
         http.post("/workbenches", json={"name": "patient", "gpus": 1}).raise_for_status()
     page = visit("bob").open("/workbenches", "Workbenches")

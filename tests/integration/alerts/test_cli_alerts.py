@@ -51,11 +51,18 @@ def test_a_failed_job_is_reported_to_its_owner_and_to_the_channel(
         assert "accepted the test message" in operator.ok("channel", "test", "hook")
         assert mail.subjects == []
         assert "accepted the test message" in operator.ok("channel", "test", "pager")
+        # A failed job is its owner's matter: a channel gets it only if the rule names that channel.
+        operator.ok("alert", "rule", "edit", "job-failed", "--channel", "hook")
         job = ann.submit("--", "sh", "-c", "exit 3")
         ann.wait_for(job, "failed")
         wait_until(lambda: len(hook.titles) == 2, "the channel gets both notices")
         assert hook.titles == ["[corral] Test message", f"[corral] INFO: job-failed {job}"]
         assert mail.subjects == ["[corral] Test message"], "info is below what the pager wants"
+        shown = ann.ok("inbox")
+        assert "failed" in shown
+        assert job in shown
+        assert ann.read("inbox")["items"] == []
+        assert [item["action"] for item in ann.read("inbox", "--all")["items"]] == ["job.failed", "job.running"]
         (mine,) = alerts(ann)
         assert (mine["rule"], mine["subject"], mine["owner"], mine["state"]) == ("job-failed", job, "ann", "firing")
         assert f"job {job}" in ann.ok("alert", "show", str(mine["id"]))
@@ -68,6 +75,7 @@ def test_a_failed_job_is_reported_to_its_owner_and_to_the_channel(
         shown = operator.ok("channel", "ls") + operator.ok("channel", "deliveries")
         assert "very-secret-path" not in shown + dump(server) + server.log()
     assert "did not accept it" in operator.run("channel", "test", "hook", code=1).out
+    operator.ok("alert", "rule", "reset", "job-failed")
     for name in ("hook", "pager"):
         operator.ok("channel", "rm", name, "--yes")
 
@@ -94,7 +102,7 @@ def test_an_alert_from_its_rule_to_its_end(operator: Person, ann: Person) -> Non
 
 def test_rules_that_came_with_corral(operator: Person, ann: Person) -> None:
     rules = {rule["name"]: rule for rule in operator.read("alert", "rules")["items"]}
-    assert len(rules) == 18
+    assert len(rules) == 19
     assert (rules["gpu-temperature"]["threshold"], rules["gpu-utilization"]["enabled"]) == (85, False)
     assert "came with corral" in operator.run("alert", "rule", "rm", "gpu-temperature", "--yes", code=1).err
     operator.ok("alert", "rule", "edit", "gpu-temperature", "--above", "70", "--for", "2m", "--action", "cordon-node")
@@ -118,7 +126,7 @@ def test_silences(operator: Person) -> None:
 
 
 def test_a_wrong_address_is_explained(operator: Person) -> None:
-    wrong = operator.run("channel", "create", "ops", "--url-stdin", stdin="ops@example.org", code=1)
+    wrong = operator.run("channel", "create", "ops", "--url-stdin", stdin="ops@example.org", code=2)
     assert "mailto://" in wrong.err
     operator.run("channel", "create", "ops", code=2)
     operator.run("channel", "create", "ops", "--url-stdin", stdin="\n", code=2)

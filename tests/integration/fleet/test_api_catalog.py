@@ -233,10 +233,10 @@ def test_quotas_of_many_and_what_is_held_of_them(server: CorralServer, http: htt
         job = ann.post("/jobs", json={"command": SLEEP, "gpus": 1, "cpus": 0.5}).raise_for_status().json()
         mine = ann.get("/me/quota").json()
         assert mine == ann.get("/users/ann/quota").json()
-        assert mine["kinds"]["training"]["gpus"] == {"limit": 8, "held": 1}
-        assert mine["kinds"]["training"]["cpus"] == {"limit": 64, "held": 0.5}
-        assert mine["kinds"]["workbench"]["gpus"] == {"limit": None, "held": 0}
-        assert mine["volumes"]["block"] == {"limit": 1024, "held": 0}
+        assert mine["kinds"]["training"]["gpus"] == {"limit": 8, "held": 1, "asked": 0}
+        assert mine["kinds"]["training"]["cpus"] == {"limit": 64, "held": 0.5, "asked": 0}
+        assert mine["kinds"]["workbench"]["gpus"] == {"limit": None, "held": 0, "asked": 0}
+        assert mine["volumes"]["block"] == {"limit": 1024, "held": 0, "asked": 0}
         ann.post(f"/jobs/{job['id']}/stop").raise_for_status()
     listed = {item["user"]: item for item in http.get("/quotas").json()["items"]}
     assert set(listed) == {"ann", "bob", "operator"}
@@ -285,7 +285,7 @@ def test_new_users_get_the_quota_of_the_settings(tmp_path: Path) -> None:
         server.http("ann") as ann,
     ):
         mine = ann.get("/me/quota").json()
-        assert mine["kinds"]["workbench"]["gpus"] == {"limit": 3, "held": 0}
+        assert mine["kinds"]["workbench"]["gpus"] == {"limit": 3, "held": 0, "asked": 0}
         assert mine["kinds"]["workbench"]["memory_bytes"]["limit"] == 64 * GIB
         assert mine["kinds"]["training"]["gpus"]["limit"] is None
         assert mine["volumes"]["block"]["limit"] == 1024 * GIB

@@ -68,6 +68,40 @@ def test_others_jobs_are_seen_as_their_owners_only(server: CorralServer) -> None
         wait_until(lambda: held(bob) == [], "the GPUs are free again")
 
 
+def test_pages_of_the_map_are_the_whole_map(server: CorralServer) -> None:
+    def fixed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [{key: value for key, value in row.items() if key not in (*MEASURED, "stale")} for row in rows]
+
+    with server.http() as http:
+        pages: list[dict[str, Any]] = []
+        cursor = None
+        while cursor is not None or not pages:
+            params = {"limit": 4} | ({} if cursor is None else {"cursor": cursor})
+            pages.append(http.get("/gpus/map", params=params).raise_for_status().json())
+            cursor = pages[-1]["next_cursor"]
+        # A node is never divided, and one whose GPUs are too many for a page has a page of its own.
+        assert [len(page["nodes"]) for page in pages] == [1, 1, 1]
+        whole = map_of(http)
+        assert whole["next_cursor"] is None
+        assert [row for page in pages for row in fixed(rows_of(page))] == fixed(rows_of(whole))
+        assert http.get("/gpus/map", params={"cursor": "nonsense"}).status_code == 422
+
+
+def test_pages_of_lists_are_the_whole_lists(server: CorralServer) -> None:
+    with server.http() as http:
+        for path in ("/nodes", "/gpus"):
+            whole = [item["id"] for item in http.get(path, params={"limit": 500}).json()["items"]]
+            found: list[str] = []
+            cursor = None
+            while cursor is not None or not found:
+                params = {"limit": 2} | ({} if cursor is None else {"cursor": cursor})
+                page = http.get(path, params=params).raise_for_status().json()
+                found += [item["id"] for item in page["items"]]
+                cursor = page["next_cursor"]
+            assert found == whole
+            assert http.get(path, params={"cursor": "WzEsMl0"}).status_code == 422
+
+
 def test_the_map_stands_before_a_gpu_of_that_name(server: CorralServer) -> None:
     with server.http() as http:
         assert "gpus" in http.get("/gpus/map").json()
@@ -84,7 +118,7 @@ def test_the_overview_counts_nodes_waits_and_what_is_measured(server: CorralServ
         operator.post(f"/nodes/{node}/cordon").raise_for_status()
         overview = operator.get("/overview").json()
         operator.post(f"/nodes/{node}/uncordon").raise_for_status()
-        assert overview["nodes_by_state"] == {"ready": 2, "cordoned": 1, "draining": 0, "down": 0}
+        assert overview["nodes_by_state"] == {"ready": 2, "cordoned": 1, "draining": 0, "drained": 0, "down": 0}
         assert overview["queued"] == 1
         assert 0 < overview["wait_seconds_median"] == overview["wait_seconds_max"] < 60
         assert overview["temperature_mean_celsius"] <= overview["temperature_celsius"]

@@ -44,9 +44,9 @@ def test_from_the_hardware_to_a_running_job(server: CorralServer, operator: Pers
     nina.wait_for(second, "running")
     assert nina.ok("package", "ls", "--kind", "training").splitlines()[1].split()[-3:] == ["0", "0", "unknown"]
     file.write_text("flavor: a100\ngpus: 1\npackage: a100-x2\ncommand: sleep 300\n")
-    refused = nina.run("submit", "-f", str(file), code=1)
+    refused = nina.run("submit", "-f", str(file), code=2)
     assert f"{file}:2: gpus" in refused.err
-    assert "--flavor" in nina.run("submit", "--flavor", "none", "--gpus", "1", "--", "true", code=1).err
+    assert "--flavor" in nina.run("submit", "--flavor", "none", "--gpus", "1", "--", "true", code=2).err
 
     assert nina.ok("scores").splitlines()[1].split()[:2] == ["nina", "A100-80G"]
     history = nina.read("scores", "nina", "--points", "5")["items"]
@@ -84,5 +84,5 @@ def test_quotas_of_many(server: CorralServer, operator: Person) -> None:
     assert "0 of 3" in rows["pia"]
     assert "block 0B of 1TiB" in rows["operator"]
     operator.run("quota", "set", "--users", "otto,absent", "--gpus", "1", code=4)
-    operator.run("quota", "set", "--all", "--volume", "tape=1", code=1)
+    operator.run("quota", "set", "--all", "--volume", "tape=1", code=2)
     otto.run("quota", "ls", code=3)

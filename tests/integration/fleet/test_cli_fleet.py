@@ -30,7 +30,7 @@ def operator(server: CorralServer) -> Person:
 def test_the_status_page_has_the_shape_of_003(operator: Person) -> None:
     job = operator.submit("--name", "holding", "--gpus", "3", "--", "sleep", "600")
     operator.wait_for(job, "running")
-    lines = operator.ok("status").splitlines()
+    lines = operator.ok("status", "--classic").splitlines()
     for line in ("Total Nodes: 3", "Total GPUs: 12", "Free GPUs: 9", "Allocated GPUs: 3", "Active Tasks: 1"):
         assert line in lines
     details = lines[lines.index("Node Details:") + 2 : lines.index("Task Allocations:") - 1]
@@ -55,7 +55,7 @@ def test_nodes_are_taken_out_of_use_and_back(operator: Person) -> None:
     assert operator.ok("nodes", "cordon", nodes[0]).startswith(f"{nodes[0]} is cordoned")
     operator.ok("nodes", "cordon", nodes[1])
     assert operator.ok("nodes").count("cordoned") == 2
-    assert f"{nodes[0]}: " in operator.ok("status")
+    assert f"{nodes[0]}: " in operator.ok("status", "--classic")
     # only the third one is left to run on
     job = operator.submit("--gpus", "4", "--", "sleep", "600")
     operator.wait_for(job, "running")
@@ -67,7 +67,7 @@ def test_nodes_are_taken_out_of_use_and_back(operator: Person) -> None:
     ]
     operator.ok("stop", job)
     operator.wait_for(job, "stopped")
-    assert "draining" in operator.ok("nodes", "drain", nodes[2])
+    assert "drained" in operator.ok("nodes", "drain", nodes[2])
     operator.ok("nodes", "uncordon", nodes[2])
     assert operator.run("nodes", "drain", "nowhere", code=4).err.startswith("Error:")
 
@@ -98,12 +98,15 @@ def test_queues_are_created_changed_used_and_removed(operator: Person) -> None:
     assert "Queue night: priority, strict" in operator.ok("queue")
     for args, message in (
         (("queue", "create", "night"), "night"),
-        (("queue", "create", "stars", "--policy", "astrology"), "policy"),
-        (("queue", "edit", "night", "--weight", "-1"), "weight"),
         (("queue", "rm", "-y", "default"), "default"),
     ):
         refused = operator.run(*args, code=1)
         assert message in refused.err
+    for wrong, flag in (
+        (("queue", "create", "stars", "--policy", "astrology"), "--policy"),
+        (("queue", "edit", "night", "--weight", "-1"), "--weight"),
+    ):
+        assert operator.run(*wrong, code=2).err.startswith(f"Error: {flag}: ")
     operator.ok("queue", "rm", "-y", "night")
     assert operator.run("queue", "show", "night", code=4).err.startswith("Error:")
 
@@ -112,7 +115,7 @@ def test_tasks_hold_gpus_run_a_program_and_give_them_back(operator: Person) -> N
     said = operator.ok("allocate", "training_task_1", "--gpus", "2")
     assert "corral start-program training_task_1" in said
     holding = re.compile(r"^Task training_task_1: 2 GPUs on \S+ \(running\)$", re.MULTILINE)
-    wait_until(lambda: holding.search(operator.ok("status")) is not None, "the task holds its GPUs")
+    wait_until(lambda: holding.search(operator.ok("status", "--classic")) is not None, "the task holds its GPUs")
     started = operator.read(
         "start-program", "training_task_1", "--", "sh", "-c", "echo on $CUDA_VISIBLE_DEVICES; sleep 60"
     )
@@ -159,7 +162,7 @@ def test_doctor_finds_a_good_set_up_good_and_a_bad_one_bad(server: CorralServer,
     # Servers of tests give jobs their own account.
     (isolation,) = [item for item in good["items"] if item["check"] == "Isolation"]
     assert (isolation["verdict"], isolation["detail"][:11]) == ("WARN", "single-user")
-    assert "deploy/corral.service" in isolation["fix"]
+    assert "corral init server" in isolation["fix"]
 
     stranger = person(server, "no-token")
     assert "fix: Run `corral login`." in stranger.run("doctor", code=1).out

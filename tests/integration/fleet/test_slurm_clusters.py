@@ -255,7 +255,7 @@ def test_a_word_that_slurm_never_heard_reaches_it_after_a_crash(
 ) -> None:
     slurm_cluster.kill_controller()
     try:
-        assert http.post("/nodes/node3/drain").json()["state"] == "draining"
+        assert http.post("/nodes/node3/drain").json()["state"] in ("draining", "drained")
         server.kill()
     finally:
         slurm_cluster.start_controller()
@@ -314,3 +314,29 @@ def test_a_cluster_that_does_not_answer_says_so_and_the_other_goes_on(
     wait_until(lambda: clusters()["hpc"]["healthy"], "it is back", seconds=60)
     assert ended(http, waiting)["state"] == "completed"
     assert (ended(http, stopped)["state"], ended(http, stopped)["end_reason"]) == ("stopped", "stopped_by_user")
+
+
+def test_the_daemons_of_slurm_are_on_the_status_page(http: httpx.Client, slurm_cluster: SlurmCluster) -> None:
+    def daemon(name: str) -> dict[str, Any]:
+        parts = http.get("/parts").json()["items"]
+        found = [part for part in parts if part["kind"] == "daemon" and part["name"].startswith(name)]
+        assert len(found) <= 1, found
+        return found[0] if found else {"healthy": False, "restarts": 0}
+
+    wait_until(lambda: daemon("slurmctld")["healthy"], "the controller of Slurm is shown as healthy")
+    for node in slurm_cluster.node_names:
+        wait_until(lambda node=node: daemon(f"slurmd {node}")["healthy"], f"slurmd of {node} is healthy")  # type: ignore[misc]
+        assert daemon(f"slurmd {node}")["node"] == node
+    first = slurm_cluster.node_names[0]
+    before = daemon(f"slurmd {first}")["restarts"]
+    slurm_cluster.kill_node_daemon(first)
+    slurm_cluster.start_node(first)
+    wait_until(lambda: daemon(f"slurmd {first}")["restarts"] > before, "the restart of slurmd is counted", seconds=120)
+    slurm_cluster.kill_controller()
+    try:
+        wait_until(lambda: not daemon("slurmctld")["healthy"], "the end of the controller is seen", seconds=120)
+        assert daemon("slurmctld")["detail"]
+    finally:
+        slurm_cluster.start_controller()
+    wait_until(lambda: daemon("slurmctld")["healthy"], "the controller is back", seconds=120)
+    assert daemon("slurmctld")["last_error"], "its last error is kept"

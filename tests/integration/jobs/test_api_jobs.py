@@ -196,8 +196,8 @@ def test_the_order_of_a_queue_can_be_seen_moved_and_pinned(server: CorralServer,
 
 def test_over_quota_is_refused_with_the_numbers(server: CorralServer, http: httpx.Client) -> None:
     quota = http.put("/users/bob/quota", json={"training": {"gpus": 2}}).json()
-    assert quota["kinds"]["training"]["gpus"] == {"limit": 2, "held": 0}
-    assert quota["kinds"]["training"]["cpus"] == {"limit": None, "held": 0}
+    assert quota["kinds"]["training"]["gpus"] == {"limit": 2, "held": 0, "asked": 0}
+    assert quota["kinds"]["training"]["cpus"] == {"limit": None, "held": 0, "asked": 0}
     with server.http("bob") as bob:
         job = submit(bob, "sleep", "60", gpus=1)
         reported = problem(bob.post("/jobs", json={"command": ["true"], "gpus": 2}), 409)

@@ -61,7 +61,7 @@ def test_the_first_job_gets_its_gpus_and_its_output_is_there(operator: Person) -
     assert listed[0].split()[:4] == ["ID", "NAME", "USER", "STATE"]
     assert any("first" in line and "completed" in line and "exit code 0" in line for line in listed[1:])
     assert "Command" in operator.ok("show", "first")
-    assert operator.ok("rm", "first").startswith(f"Deleted {view['id']} (first)")
+    assert operator.ok("rm", "-y", "first").startswith(f"Deleted {view['id']} (first)")
     assert "there is no job" in operator.run("show", "first", code=4).err.lower()
 
 
@@ -131,12 +131,12 @@ def test_a_job_file_is_submitted_with_flags_on_top(operator: Person) -> None:
     ("text", "code", "message"),
     [
         ("gpus: 1\ngpuss: 2\ncommand: 'true'\n", 2, "bad.yaml:2: gpuss: unknown key"),
-        ("name: x\ncommand: 'true'\n", 1, "bad.yaml:1: name"),
-        ("command: 'true'\n\ngpus: two\n", 1, "bad.yaml:3: gpus"),
-        ("command: 'true'\nmemory: plenty\n", 1, "bad.yaml:2: memory"),
-        ("command: 'true'\ntime: soon\n", 1, "bad.yaml:2: time"),
+        ("name: x\ncommand: 'true'\n", 2, "bad.yaml:1: name"),
+        ("command: 'true'\n\ngpus: two\n", 2, "bad.yaml:3: gpus"),
+        ("command: 'true'\nmemory: plenty\n", 2, "bad.yaml:2: memory"),
+        ("command: 'true'\ntime: soon\n", 2, "bad.yaml:2: time"),
         ("command: 'true'\nqueue: nowhere\n", None, "queue"),
-        ("command: 'true'\nenv: {1A: x}\n", 1, "bad.yaml:2: env"),
+        ("command: 'true'\nenv: {1A: x}\n", 2, "bad.yaml:2: env"),
         ("command: []\n", 2, "there is nothing to run"),
     ],
 )
@@ -159,7 +159,7 @@ def test_a_taken_name_is_refused_with_a_suggestion(operator: Person) -> None:
     problem = operator.run("submit", "--name", "taken", "-o", "json", "--", "true", code=1).problem
     assert problem["status"] == 409
     assert problem["type"].endswith("name-taken")
-    operator.ok("rm", "taken")
+    operator.ok("rm", "-y", "taken")
 
 
 def test_jobs_are_held_started_stopped_and_removed(operator: Person) -> None:
@@ -167,12 +167,12 @@ def test_jobs_are_held_started_stopped_and_removed(operator: Person) -> None:
     assert operator.state("life") == "created"
     assert "queued" in operator.ok("start", "life") or operator.state("life") in ("starting", "running")
     operator.wait_for("life", "running")
-    assert operator.run("rm", "life", code=1).err.startswith("Error:")
+    assert operator.run("rm", "-y", "life", code=1).err.startswith("Error:")
     operator.ok("stop", job)
     view = operator.wait_for("life", "stopped")
     assert view["end_reason"] == "stopped_by_user"
     assert operator.run("stop", "life", code=1).err.startswith("Error:")
-    operator.ok("rm", "life")
+    operator.ok("rm", "-y", "life")
     assert operator.run("why", "life", code=4).err.startswith("Error:")
 
 
@@ -228,8 +228,8 @@ def test_filters_narrow_the_list(operator: Person, maria: Person) -> None:
     cut = operator.run("jobs", "--name", "filter-", "--limit", "2", code=0)
     assert len(cut.out.splitlines()) == 3
     assert "Only the newest 2 are shown" in cut.err
-    assert operator.run("jobs", "--state", "flying", code=1).err.startswith("Error: state")
-    operator.ok("rm", *ids, mine)
+    assert operator.run("jobs", "--state", "flying", code=2).err.startswith("Error: --state")
+    operator.ok("rm", "-y", *ids, mine)
 
 
 def test_a_description_is_given_shown_found_and_changed_at_any_time(operator: Person, maria: Person) -> None:
@@ -241,7 +241,7 @@ def test_a_description_is_given_shown_found_and_changed_at_any_time(operator: Pe
     assert [job["name"] for job in operator.read("jobs", "--search", "ablation")["items"]] == ["noted"]
     assert operator.read("jobs", "--search", "baseline")["items"] == []
     assert operator.read("clone", "noted", "--hold", "--name", "noted-2")["description"] == "Ablation study"
-    refused = operator.run("edit", "noted", "--description", "bell \a", code=1).err
+    refused = operator.run("edit", "noted", "--description", "bell \a", code=2).err
     assert "--description: must not contain control characters" in refused
     assert "only a job that waits can be changed" in operator.run("edit", "noted", "--priority", "1", code=1).err
     bench = maria.read("workbench", "create", "described", "--description", "For the lecture", "--hold")
@@ -250,7 +250,7 @@ def test_a_description_is_given_shown_found_and_changed_at_any_time(operator: Pe
     wait_until(lambda: operator.read("show", "noted")["state"] == "stopped", "the job to stop")
     operator.ok("edit", "noted", "--description", "")
     assert operator.read("show", "noted")["description"] == ""
-    operator.ok("rm", "noted", "noted-2", bench["id"])
+    operator.ok("rm", "-y", "noted", "noted-2", bench["id"])
 
 
 def test_a_pipe_gets_one_line_per_job(operator: Person) -> None:
@@ -260,4 +260,4 @@ def test_a_pipe_gets_one_line_per_job(operator: Person) -> None:
     assert len(lines) == 2
     assert name in lines[1]
     assert lines[1].isascii()
-    operator.ok("rm", name)
+    operator.ok("rm", "-y", name)

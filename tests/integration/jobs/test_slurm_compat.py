@@ -228,6 +228,6 @@ def test_on_a_real_slurm_a_script_starts_its_steps_on_all_of_its_nodes(
         assert all(line.startswith("step on node") for line in output[1:])
         # Slurm's types are the models that the cluster says, whatever the capitals
         assert person.read("show", f"j-{number}")["models"] == ["A100-80G"]
-        assert "A100-80G" in shell.run("sbatch --gres=gpu:h200:1 --wrap true", code=1).stderr
+        assert "A100-80G" in shell.run("sbatch --gres=gpu:h200:1 --wrap true", code=2).stderr
     finally:
         server.stop()

@@ -99,9 +99,9 @@ def test_a_login_is_kept_encrypted_and_never_shown(server: CorralServer, ann: Pe
 
 
 def test_an_impossible_image_is_refused_at_once(ann: Person) -> None:
-    assert "is not an image" in ann.run("submit", "--image", "dir:/etc", "--", "true", code=1).err
+    assert "is not an image" in ann.run("submit", "--image", "dir:/etc", "--", "true", code=2).err
     assert (
-        "leave image or venv out" in ann.run("submit", "--image", "ubuntu", "--venv", "/opt", "--", "true", code=1).err
+        "leave image or venv out" in ann.run("submit", "--image", "ubuntu", "--venv", "/opt", "--", "true", code=2).err
     )
     assert "only operators offer public images" in ann.run("image", "create", "mine", "ubuntu", "--public", code=3).err
     assert "there is no image" in ann.run("image", "show", "nothing", code=4).err

@@ -106,7 +106,7 @@ def test_what_comes_after_a_failure_never_starts(maria: Person, operator: Person
     maria.ok("submit", "--name", "brittle", "--array", "1-3", "--env", "BAD=2", "--hold", "--", *program)
     maria.ok("submit", "--name", "reduce", "--after", "brittle", "--", "true")
     maria.ok("submit", "--name", "publish", "--after", "reduce", "--", "true")
-    refused = operator.run("-o", "json", "submit", "--after", "publish", "--", "true", code=1)
+    refused = operator.run("-o", "json", "submit", "--after", "publish", "--", "true", code=2)
     assert refused.problem["errors"][0]["field"] == "--after"
     maria.ok("start", "--array", "brittle")
     bad = maria.wait_for("brittle-2", "failed")

@@ -224,7 +224,7 @@ def test_a_program_grows_into_idle_gpus_and_makes_room(tmp_path: Path) -> None:
         ann.wait_for("other", "running")
         wait_until(lambda: ann.read("show", "grows")["gpus"] == 1, "it is back at its minimum")
         wait_for_line(ann, "grows", r"^begins with \d 0,1,2,3 \d$")
-        assert "Task grows: 1 GPU on " in ann.ok("status")
+        assert "Task grows: 1 GPU on " in ann.ok("status", "--classic")
         waiting = ann.run("allocate", "late", code=0)
         assert "Warning: no GPU is free now: the task waits for one" in waiting.err
         assert "Task late: 1 GPU, queued" in waiting.out

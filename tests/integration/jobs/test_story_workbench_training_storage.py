@@ -106,8 +106,7 @@ def test_a_training_is_created_started_watched_and_found_in_the_list(lin: Person
     assert lin.ok("logs", job) == "a sample\n3 steps\n"
     assert "IMAGE" in lin.ok("jobs", "-a").splitlines()[0]
     assert [found["name"] for found in lin.read("jobs", "-a", "--state", "completed")["items"]] == ["first-training"]
-    taken = lin.run("submit", "--name", "first-training", "--", "true", code=1).err
-    assert "you have a job named 'first-training' already" in taken
+    assert "(first-training-2)" in lin.ok("submit", "--name", "first-training", "--", "true")
 
 
 def test_temporary_storage_is_shown_and_a_job_that_uses_it_up_is_evicted(lin: Person) -> None:

@@ -13,8 +13,8 @@ from starlette.routing import WebSocketRoute
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from corral.server.http.api_description import describe
 from corral.server.http.app import bare_app
+from corral.server.http.description.api_description import describe
 from tests.integration.api import API, anonymous, api_server, problem
 from tests.servers.corral_server import PASSWORD, CorralServer
 

@@ -17,8 +17,8 @@ from typing import Any
 import httpx
 import pytest
 
-from corral.server.http.api_description import describe
 from corral.server.http.app import bare_app
+from corral.server.http.description.api_description import describe
 from tests.integration.api import API, api_server, problem
 from tests.integration.authorisation_table import EXPECTED
 from tests.integration.waiting import wait_until
@@ -42,6 +42,8 @@ def public_key() -> str:
 
 #: Bodies that are valid; every other route gets an empty object.
 BODIES: dict[tuple[str, str], Callable[[], Any]] = {
+    ("POST", "/me/inbox/read"): lambda: {"until": 0},
+    ("PUT", "/me/inbox/settings"): lambda: {"muted": []},
     ("POST", "/jobs"): lambda: {"command": ["true"], "hold": True},
     ("POST", "/jobs:batch"): lambda: {"jobs": [{"command": ["true"], "hold": True}]},
     ("POST", "/jobs:array"): lambda: {
@@ -58,6 +60,7 @@ BODIES: dict[tuple[str, str], Callable[[], Any]] = {
     ("POST", "/presets/{preset}/run"): lambda: {"overrides": {"hold": True}},
     ("POST", "/jobs/{job}/move"): lambda: {"before": "j-1"},
     ("POST", "/jobs/{job}/resize"): lambda: {"gpus": 2},
+    ("POST", "/jobs/{job}/resize:plan"): lambda: {"gpus": 2},
     ("POST", "/me/ssh-keys"): lambda: {"name": f"key {next(_numbers)}", "public_key": public_key()},
     ("POST", "/images"): lambda: {"name": f"image-{next(_numbers)}", "address": "registry.example.org/x:1"},
     ("POST", "/volumes"): lambda: {"name": f"volume-{next(_numbers)}", "type": "block", "size": "1MiB"},
@@ -135,6 +138,7 @@ class House:
         if "{key}" in path:
             body = BODIES["POST", "/me/ssh-keys"]()
             return path.replace("{key}", self.owners("POST", "/me/ssh-keys", body)["id"])
+        path = path.replace("{kind}/{name}", "user/ann")
         given = {"{node}": self.node, "{user}": "ann", "{task}": "matrix", "{alert}": "9999", "{delivery}": "9999"}
         given["{preset}"] = "detection"
         for name, value in given.items():

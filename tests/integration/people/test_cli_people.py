@@ -57,7 +57,7 @@ def test_a_scientist_may_do_less_than_an_operator(server: CorralServer, operator
     for args in (["user", "ls"], ["queue", "create", "mine"], ["nodes", "cordon", "x"], ["quota", "show", "operator"]):
         refused = nora.run(*args, code=3)
         assert refused.err.startswith("Error:"), args
-    assert nora.read("quota", "show")["kinds"]["training"]["gpus"] == {"limit": None, "held": 0}
+    assert nora.read("quota", "show")["kinds"]["training"]["gpus"] == {"limit": None, "held": 0, "asked": 0}
 
     operator.ok("user", "role", "nora", "operator")
     names = {user["name"]: user["role"] for user in nora.read("user", "ls")["items"]}
@@ -105,7 +105,7 @@ def _people(operator: Person) -> list[dict[str, object]]:
 
 
 def test_unknown_people_and_tokens_are_not_found(operator: Person) -> None:
-    for args in (["user", "rm", "-y", "nobody"], ["quota", "show", "nobody"], ["token", "rm", "nothing"]):
+    for args in (["user", "rm", "-y", "nobody"], ["quota", "show", "nobody"], ["token", "rm", "-y", "nothing"]):
         assert operator.run(*args, code=4).err.startswith("Error:"), args
 
 
@@ -119,7 +119,7 @@ def test_a_token_works_until_it_is_revoked(server: CorralServer, operator: Perso
     program = person(server, "program")
     program.env["CORRAL_TOKEN"] = secret
     assert program.read("whoami")["name"] == "operator"
-    operator.ok("token", "rm", token["id"])
+    operator.ok("token", "rm", "-y", token["id"])
     assert program.run("whoami").code == 3
 
 
@@ -173,8 +173,8 @@ def test_keys_from_files_and_never_a_private_one(server: CorralServer, operator:
     assert "cannot be read" in rosa.run("key", "add", "nowhere.pub", code=2).err
     (view,) = rosa.read("key", "ls")["items"]
     assert "ssh-ed25519" in rosa.ok("key", "ls")
-    rosa.ok("key", "rm", view["id"])
-    assert rosa.run("key", "rm", view["id"], code=4).err.startswith("Error:")
+    rosa.ok("key", "rm", "-y", view["id"])
+    assert rosa.run("key", "rm", "-y", view["id"], code=4).err.startswith("Error:")
 
 
 def test_a_token_with_a_scope_and_an_end(server: CorralServer, operator: Person) -> None:
@@ -194,8 +194,8 @@ def test_about_the_licence_and_the_audit_log_as_a_file(operator: Person) -> None
     assert "Version" in said
     assert "no licence" in said
     assert operator.ok("licence", "show").startswith("none: no licence")
-    assert operator.run("licence", "set", "nonsense", code=1).err.startswith("Error: token:")
-    assert operator.run("licence", "rm", code=4).err.startswith("Error:")
+    assert operator.run("licence", "set", "nonsense", code=2).err.startswith("Error: token:")
+    assert operator.run("licence", "rm", "-y", code=4).err.startswith("Error:")
     exported = operator.ok("events", "--export", "csv", "--actor", "operator")
     assert exported.splitlines()[0] == "id,at,actor,action,subject,source,detail"
     lines = operator.ok("events", "--export", "jsonl").splitlines()

@@ -38,7 +38,7 @@ def test_a_provider_from_its_creation_to_its_end(server: CorralServer, operator:
     assert made.out == "Created provider hub (disabled).\n"
     assert f"{server.url}/api/v1/auth/hub/callback" in made.err
     assert "corral provider test hub" in made.err
-    assert operator.run(*create, "--no-client-secret").err.startswith("Error: id: there is a provider 'hub'")
+    assert operator.run(*create, "--no-client-secret").err.startswith("Error: ID: there is a provider 'hub'")
 
     report = operator.ok("provider", "test", "hub")
     assert "accepts the client id and secret" in report
@@ -81,10 +81,10 @@ def test_a_provider_from_its_creation_to_its_end(server: CorralServer, operator:
 
 def test_wrong_words_are_explained(server: CorralServer, operator: Person) -> None:
     for args, code, reported in (
-        (("provider", "create", "x", "--kind", "myspace", "--client-id", "x"), 1, "kind"),
+        (("provider", "create", "x", "--kind", "myspace", "--client-id", "x"), 2, "kind"),
         (
             ("provider", "create", "x", "--kind", "oidc", "--client-id", "x", "--issuer", "http://sso.example.org"),
-            1,
+            2,
             "https",
         ),
         (("provider", "create", "x", "--kind", "oidc"), 2, "--client-id"),

@@ -208,7 +208,8 @@ def test_packages_show_what_the_own_pool_has_and_quotas_hold(house: House) -> No
     job = house.ok(house.people["ann"].post("/jobs", json=body), 201)
     packed = house.wait_for("ann", job["id"], "running")
     assert (packed["package"], packed["gpus"], packed["queue"]) == ("one-a10", 1, "small")
-    assert house.ok(house.people["ann"].get("/me/quota"))["kinds"]["training"]["gpus"] == {"limit": 6, "held": 1}
+    quota = house.ok(house.people["ann"].get("/me/quota"))["kinds"]["training"]
+    assert quota["gpus"] == {"limit": 6, "held": 1, "asked": 0}
     house.ok(house.root.put("/users/ann/quota", json={"training": {"gpus": 4}}))
     refused = problem(house.people["ann"].post("/jobs", json={"command": SLEEP, "gpus": 4}), 409)
     assert refused["type"] == "/problems/insufficient-quota"
@@ -407,7 +408,7 @@ def test_the_command_line_does_the_same(house: House) -> None:
 
     job = operator.submit("--hold", "--", "true")
     assert "priority 3, 10m" in operator.ok("edit", job, "--priority", "3", "--time", "10m")
-    assert operator.run("edit", job, "--queue", "big").code == 1
+    assert operator.run("edit", job, "--queue", "big").code == 2
     assert operator.run("edit", job).code == 2
     operator.ok("edit", job, "--queue", "auto", "--time", "none")
     operator.ok("rm", "-y", job)

@@ -95,7 +95,7 @@ def test_at_the_command_line(server: CorralServer, scattered: list[str]) -> None
     assert "nothing was moved" in plan.stdout
     assert json.loads(corral("analyse", "defragmentation", "-o", "json", **env).stdout)["helps"] == [scattered[2]]
     wrong = corral("analyse", "--period", "soon", **env)
-    assert wrong.exit_code == 1
+    assert wrong.exit_code == 2
     assert "period" in wrong.stderr
 
 

@@ -301,11 +301,11 @@ def test_the_command_line_makes_and_keeps_reports(full_server: CorralServer, ope
     assert operator.ok("report", "get", kept["id"], "-f", "-").startswith("<!doctype html>")
     operator.ok("report", "get", kept["id"])
     assert list(operator.home.glob(f"corral-report-*-{kept['id']}.html"))
-    operator.ok("report", "rm", kept["id"])
+    operator.ok("report", "rm", "-y", kept["id"])
     operator.run("report", "show", kept["id"], code=4)
     operator.run("report", "--format", "docx", code=2)
     operator.run("report", "--period", "7d", "--since", "2026-01-01T00:00:00Z", code=2)
-    assert "at most 366 days" in operator.run("report", "--period", "500d", code=1).err
+    assert "at most 366 days" in operator.run("report", "--period", "500d", code=2).err
 
 
 def test_the_command_line_keeps_schedules(operator: Person) -> None:
@@ -319,6 +319,6 @@ def test_the_command_line_keeps_schedules(operator: Person) -> None:
     assert "on the 1st" in operator.ok("report", "schedule", "edit", "weekly", "--period", "monthly", "--enable")
     operator.run("report", "schedule", "edit", "weekly", code=2)
     operator.run("report", "schedule", "create", "x", "--weekday", "someday", code=2)
-    assert "no channel" in operator.run("report", "schedule", "create", "x", "--channel", "nowhere", code=1).err
-    operator.ok("report", "schedule", "rm", "weekly")
+    assert "no channel" in operator.run("report", "schedule", "create", "x", "--channel", "nowhere", code=2).err
+    operator.ok("report", "schedule", "rm", "-y", "weekly")
     assert "weekly" not in operator.ok("report", "schedule")

@@ -73,8 +73,16 @@ def test_a_drain_is_looked_at_first(operator: Person) -> None:
     assert "displaces 1 job." in reported
     assert "long-one" in reported
     assert "Pool default is left with 4 GPUs, 1 of them free." in reported
-    later = operator.read("nodes", "drain", grant["node"], "--preview", "--at", "2h")
+    later = operator.read("nodes", "drain", grant["node"], "--preview", "--by", "2h")
     assert [item["displaced"] for item in later["jobs"]] == ["likely"]
-    assert "--at goes with --preview" in operator.run("nodes", "drain", grant["node"], "--at", "18:00", code=2).err
     assert all(node["state"] == "ready" for node in operator.read("nodes")["items"])
+    # The preview becomes true: the job saves and continues on the other node.
+    assert "is draining, empty by" in operator.ok("nodes", "drain", grant["node"], "--by", "now")
+    operator.wait_for(job, "running")
+    (moved,) = operator.read("show", job)["allocation"]["grants"]
+    assert moved["node"] != grant["node"]
+    assert operator.read("nodes", "show", grant["node"])["state"] == "drained"
+    assert "empty since" in operator.ok("nodes", "show", grant["node"])
+    operator.ok("nodes", "uncordon", grant["node"])
+    assert operator.read("nodes", "show", grant["node"])["drain"] is None
     operator.ok("stop", job)

@@ -153,7 +153,7 @@ def test_resized_by_hand(server: CorralServer, tmp_path: Path) -> None:
     view = shell.wait_for(job, "running")
     assert (view["gpus"], view["elastic"]["min_gpus"], view["elastic"]["max_gpus"]) == (2, 2, 4)
     assert "2 to 4 GPUs" in shell.ok("show", job)
-    assert "may have 2 to 4 GPUs" in shell.run("resize", job, "--gpus", "5", code=1).err
+    assert "may have 2 to 4 GPUs" in shell.run("resize", job, "--gpus", "5", code=2).err
     assert "continues with 4" in shell.ok("resize", job, "--gpus", "4")
     wait_until(lambda: shell.read("show", job)["attempt"] == 2, "its next attempt begins")
     view = shell.wait_for(job, "running")

@@ -136,7 +136,7 @@ def test_what_was_lent_comes_back_and_the_borrower_goes_on_later(
     shell.ok("queue", "create", "vision", "--guaranteed-gpus", "4", "--weight", "2", "--description", "Image models")
     assert shell.read("queue", "show", "vision")["description"] == "Image models"
     shell.ok("queue", "create", "speech", "--guaranteed-gpus", "4")
-    refusal = shell.run("queue", "edit", "speech", "--guaranteed-gpus", "5", code=1).err
+    refusal = shell.run("queue", "edit", "speech", "--guaranteed-gpus", "5", code=2).err
     assert "pool default has 8, of which 4 are guaranteed to queue vision" in refusal
     place = tmp_path / "training"
     with server.http("ann") as ann, server.http("bob") as bob, server.http("eve") as eve:
@@ -202,7 +202,7 @@ def http_state(http: httpx.Client, job: str) -> str:
 
 
 def test_the_front_of_a_queue_that_preempts_takes_from_its_end(server: CorralServer, shell: Person) -> None:
-    assert "cannot preempt" in shell.run("queue", "create", "rush", "--preempts", code=1).err
+    assert "cannot preempt" in shell.run("queue", "create", "rush", "--preempts", code=2).err
     shell.ok("queue", "create", "rush", "--policy", "priority", "--preempts")
     assert "priority, backfill, preempts" in shell.ok("queue", "show", "rush")
     with server.http("ann") as ann, server.http("bob") as bob:

@@ -51,7 +51,7 @@ def test_one_job_writes_what_the_next_reads_and_a_third_waits_for_its_turn(nina:
         ("volume", "data", "/data", "rw")
     ]
     assert "data:/data:rw" in nina.ok("show", write)
-    assert "there is no volume 'nina/data'" in omar.run("submit", "--mount", "nina/data:/d", "--", "true", code=1).err
+    assert "there is no volume 'nina/data'" in omar.run("submit", "--mount", "nina/data:/d", "--", "true", code=2).err
     assert "shared with omar (ro)" in nina.ok("volume", "share", "data", "--user", "omar")
     read = omar.submit("--mount", "nina/data:/d", "--", "sh", "-c", 'cat "$CORRAL_MOUNT_DATA/word"; sleep 300')
     omar.wait_for(read, "running")
@@ -82,7 +82,7 @@ def test_sharing_resizing_and_removing(nina: Person, omar: Person, operator: Per
     nina.ok("volume", "unshare", "shared", "--all")
     assert omar.run("volume", "show", "shared", code=4)
     assert "may hold 2 MiB" in nina.ok("volume", "resize", "shared", "2MiB").replace("2MiB", "2 MiB")
-    assert "only grows" in nina.run("volume", "resize", "shared", "1MiB", code=1).err
+    assert "only grows" in nina.run("volume", "resize", "shared", "1MiB", code=2).err
     nina.ok("volume", "edit", "shared", "--description", "For the group")
     assert nina.read("volume", "show", "shared")["description"] == "For the group"
     operator.ok("quota", "set", "nina", "--volume", "filesystem=3MiB")
@@ -110,9 +110,9 @@ def test_mounts_of_files_clones_workbenches_and_presets(nina: Person, tmp_path: 
     preset = nina.read("preset", "run", "classification", "--mount", "models:/models", "--hold")
     assert preset["mounts"][0]["path"] == "/models"
     file.write_text("mount: models\ncommand: ['true']\n")
-    assert f"{file}:1: mounts" in nina.run("submit", "-f", str(file), code=1).err
-    assert "--mount" in nina.run("submit", "--mount", "models:/proc", "--", "true", code=1).err
-    plan = nina.run("submit", "--mount", "nothing:/x", "--dry-run", "--", "true", code=1)
+    assert f"{file}:1: mounts" in nina.run("submit", "-f", str(file), code=2).err
+    assert "--mount" in nina.run("submit", "--mount", "models:/proc", "--", "true", code=2).err
+    plan = nina.run("submit", "--mount", "nothing:/x", "--dry-run", "--", "true", code=2)
     assert "there is no volume 'nothing'" in plan.err
 
 

@@ -14,8 +14,8 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from corral.server.http.api_description import describe, dumps
 from corral.server.http.app import bare_app
+from corral.server.http.description.api_description import describe, dumps
 from tests.integration.api import API, anonymous, api_server, problem
 from tests.integration.waiting import wait_until
 from tests.servers.corral_server import CorralServer
@@ -113,7 +113,7 @@ def test_the_fleet_is_shown_with_its_readings(server: CorralServer) -> None:
         assert about["store"]
     with server.http() as operator:
         assert operator.post(f"/nodes/{nodes[0]['id']}/cordon").json()["state"] == "cordoned"
-        assert operator.post(f"/nodes/{nodes[0]['id']}/drain").json()["state"] == "draining"
+        assert operator.post(f"/nodes/{nodes[0]['id']}/drain").json()["state"] == "drained"
         assert operator.post(f"/nodes/{nodes[0]['id']}/uncordon").json()["state"] == "ready"
         gpu = quote(gpus["items"][0]["id"], safe="")
         assert operator.post(f"/gpus/{gpu}/reset-health").json()["health"] == "healthy"

@@ -21,8 +21,8 @@ from schemathesis.checks import (
     status_code_conformance,
 )
 
-from corral.server.http.api_description import describe
 from corral.server.http.app import bare_app
+from corral.server.http.description.api_description import describe
 from tests.integration.api import api_server
 from tests.integration.waiting import wait_until
 from tests.servers.corral_server import CorralServer

@@ -280,7 +280,7 @@ def test_a_sqlite_store_on_a_full_disk(tmp_path: Path) -> None:
             ballast.unlink()
             wait_until(lambda: _submitted(http, "after") == 201, "it goes on by itself")
             assert {job["name"] for job in all_jobs(http)} == accepted | {"after"}
-        assert server.stop() == 0
+        assert server.stop() == 0, server.log()[-5000:]
     finally:
         if server.is_running:
             server.kill()

@@ -107,6 +107,6 @@ def test_it_needs_something_to_try(tmp_path: Path) -> None:
         assert nothing.code == 2
         assert "nothing is different" in nothing.err
         unknown = operator.run("shadow", "start", "--policy", "x")
-        assert unknown.code == 1
+        assert unknown.code == 2
         assert "there is no policy 'x'" in unknown.err
         assert "No shadow policy was started yet" in operator.run("shadow").err

@@ -269,6 +269,25 @@ def test_its_own_history_is_replayed_and_compared_with_what_really_happened(
     assert operator.run("whatif", "show", found["id"]).code == 4
 
 
+def test_all_policies_are_compared_with_a_recommendation(lived: tuple[Person, Person, list[str]]) -> None:
+    operator, _, _ = lived
+    found = operator.read("whatif", "--days", "1", "--all-policies")
+    result = found["result"]
+    assert found["words"]["candidate"] == "each policy in turn"
+    assert {(row["policy"], row["preempts"]) for row in result["policies"]} >= {("fcfs", False), ("shortest", True)}
+    assert [row["policy"] for row in result["policies"] if row["is_present"]] == ["fair-share"]
+    assert all(row["jobs"] == result["base"]["jobs"] for row in result["policies"])
+    shown = result["policies"][result["recommendation"]["shown"]]
+    assert result["candidate"]["completion_seconds"]["mean"] == shown["completion_mean_seconds"]
+    printed = operator.ok("whatif", "show", found["id"])
+    assert result["recommendation"]["text"].split(":")[0] in printed
+    assert "shortest, preempts" in printed
+    assert "at present" in printed
+    refused = operator.run("whatif", "--all-policies", "--policy", "fcfs")
+    assert refused.code == 2
+    assert "all policies are compared: leave out policy" in refused.err
+
+
 def test_wrong_words_are_explained(lived: tuple[Person, Person, list[str]]) -> None:
     operator, ann, _ = lived
     for args, words in (
@@ -314,7 +333,7 @@ def test_why_a_job_waited_can_be_asked_afterwards(lived: tuple[Person, Person, l
     assert early.code == 4
     assert "the journal begins at" in early.err
     future = ann.run("why", jobs[0], "--at", "2999-01-01T00:00:00Z")
-    assert future.code == 1
+    assert future.code == 2
     assert "in the future" in future.err
     late = operator.submit("--name", "latecomer", "--gpus", "1", "--", "sleep", "0")
     unborn = operator.run("why", late, "--at", waited_at)

@@ -1,0 +1,70 @@
+"""A corral server on a real Kubernetes, whose jobs see directories of the test."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from corral.engines.kubernetes import leftovers
+from corral.engines.kubernetes.api.client import ApiClient
+from corral.engines.kubernetes.api.kubeconfig import read_kubeconfig
+from tests.contract.kubernetes_harness import NAMESPACE, make_claim
+from tests.servers.corral_server import CorralServer
+from tests.servers.kubernetes.access import KubernetesAccess
+
+
+def server_on(access: KubernetesAccess, place: Path, *, settings: str = "", **options: Any) -> CorralServer:
+    """With its home in `place`; jobs see `place/shared`, too. `options` are further settings of the cluster."""
+    place.mkdir(exist_ok=True)
+    (place / "shared").mkdir()
+    (place / "shared").chmod(0o777)
+    api = ApiClient(read_kubeconfig([access.kubeconfig]))
+    claim = make_claim(api, place)
+    api.close()
+    home = place / "home"
+    home.mkdir()
+    section = {
+        "kubeconfig": str(access.kubeconfig),
+        "namespace": NAMESPACE,
+        "default_image": access.image,
+        "node_selector": {"hollow": "false"},
+        "home": f"{claim}/home:{home}",
+        "mounts": [f"{claim}/shared:{place}/shared"],
+        **options,
+    }
+    clusters = [{"name": "pods", "engine": "kubernetes", "kubernetes": section}]
+    # JSON is YAML, too.
+    (home / "corral.yaml").write_text(f"cluster: {json.dumps(clusters)}\n{settings}")
+    return CorralServer(home, "--config", str(home / "corral.yaml"))
+
+
+def left_behind(access: KubernetesAccess, server: CorralServer) -> dict[str, list[str]]:
+    """What the server has in Kubernetes: pods with their finalizers, services and secrets."""
+    installation = _installation(server)
+    return {
+        kind: [
+            f"{one['metadata']['name']} {one['metadata'].get('finalizers', [])}"
+            for one in access.get(f"/api/v1/namespaces/{NAMESPACE}/{kind}")["items"]
+            if one["metadata"].get("labels", {}).get("corral/installation") == installation
+        ]
+        for kind in ("pods", "services", "secrets")
+    }
+
+
+def pods_of(access: KubernetesAccess, server: CorralServer, job: str) -> list[dict[str, Any]]:
+    selector = f"corral/job={job},corral/installation={_installation(server)}"
+    found: list[dict[str, Any]] = access.get(f"/api/v1/namespaces/{NAMESPACE}/pods?labelSelector={selector}")["items"]
+    return found
+
+
+def clean_up(access: KubernetesAccess, server: CorralServer) -> None:
+    """Of a test that failed: its pods would take the GPUs of the next one."""
+    api = ApiClient(read_kubeconfig([access.kubeconfig]))
+    leftovers.remove(api, NAMESPACE, _installation(server))
+    api.close()
+
+
+def _installation(server: CorralServer) -> str:
+    (found,) = (path.read_text().strip() for path in server.home.rglob("engine-id"))
+    return found
