@@ -1,4 +1,4 @@
-"""`make bench`: every measurement, or those named: `python -m benchmarks scheduling jobs`."""
+"""`make bench`: every measurement on one page. `python -m benchmarks scheduling jobs`: all tables of those named."""
 
 from __future__ import annotations
 
@@ -8,24 +8,31 @@ from benchmarks import (
     completion,
     console,
     datasets,
+    departures,
     estimates,
     fairness,
     footprint,
     history,
     joblist,
     jobs,
+    kubernetes,
     overview,
     packing,
+    page,
+    read_costs,
+    reads,
     real_weeks,
     scheduling,
     simulate,
     slurm,
+    store_copies,
     transfer,
 )
 
 ALL = {
     "scheduling": scheduling.main,
     "packing": packing.main,
+    "departures": departures.main,
     "completion": completion.main,
     "real_weeks": real_weeks.main,
     "fairness": fairness.main,
@@ -33,15 +40,22 @@ ALL = {
     "simulate": simulate.main,
     "jobs": jobs.main,
     "slurm": slurm.main,
+    "kubernetes": kubernetes.main,
     "joblist": joblist.main,
+    "reads": reads.main,
+    "read_costs": read_costs.main,
     "console": console.main,
     "overview": overview.main,
     "footprint": footprint.main,
     "history": history.main,
+    "store_copies": store_copies.main,
     "transfer": transfer.main,
     "datasets": datasets.main,
 }
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or ALL:
-        ALL[name]()
+    if names := sys.argv[1:]:
+        for name in names:
+            ALL[name]()
+    else:
+        page.main()

@@ -18,14 +18,13 @@ from corral.control.live.state import State
 from corral.control.live.unit_of_work import Caller
 from corral.control.ports import GpuReading
 from corral.control.records import AttemptRecord, JobSpec
-from corral.control.scheduling import views
 from corral.control.scheduling.suggestions import suggestions
 from corral.control.system.policies import Policies
 from corral.core.model import Job, JobState, Queue
 from corral.core.people.membership import Membership
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.snapshot.changes import PutMembership, PutQueue
-from corral.server.fleet.gpu_map import fleet_now, map_of
+from corral.server.fleet.gpu_map import map_of, map_page
 from corral.server.schemas.fleet.nodes import gpu_view
 from corral.telemetry.readings import LatestReadings
 
@@ -68,11 +67,11 @@ def map_rows() -> list[Row]:
     caller = Caller(name="user1")
 
     def as_map() -> bytes:
-        return map_of(fleet_now(state), latest.all(NOW), caller, NOW)
+        return map_of(map_page(state, NOW), latest.all(NOW), caller, NOW)
 
     def as_list() -> None:
         measured = latest.all(NOW)
-        for node in views.node_views(state):
+        for node in state.fleet(NOW).views():
             for gpu in node.gpus:
                 gpu_view(gpu, measured, caller).model_dump_json()
 
@@ -117,3 +116,7 @@ def _reading(gpu: str) -> GpuReading:
 
 def main() -> None:
     print_table("What the console asks for", [*map_rows(), *advice_rows()])
+
+
+if __name__ == "__main__":
+    main()

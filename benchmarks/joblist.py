@@ -199,3 +199,7 @@ def main() -> None:
             with filled_store(url) as store:
                 print_table(f"Lists of {JOBS:,} jobs, {name}", list_rows(store))
                 print_table(f"Search among {JOBS:,} jobs, {name}", search_rows(store))
+
+
+if __name__ == "__main__":
+    main()

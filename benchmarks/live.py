@@ -25,6 +25,8 @@ class LiveServer:
     token: str
     process: subprocess.Popen[bytes]
     home: Path
+    #: counts the CPU time of the server and of all processes below it; None without permission to make one
+    group: Path | None = None
 
     def client(self) -> httpx.Client:
         headers = {"Authorization": f"Bearer {self.token}"}
@@ -38,12 +40,24 @@ class LiveServer:
         times = psutil.Process(self.process.pid).cpu_times()
         return float(times.user + times.system)
 
+    def cpu_seconds_with_children(self) -> float | None:
+        """Of the server, the spawner, the supervisors and the jobs; None where it cannot be measured."""
+        if self.group is None:
+            return None
+        values = dict(line.split() for line in (self.group / "cpu.stat").read_text().splitlines())
+        return int(values["usage_usec"]) / 1e6
+
 
 @contextmanager
 def live_server(
-    *, virtual_nodes: str | None = "11x4xA10", home: Path | None = None, settings: str = "", **environ: str
+    *,
+    virtual_nodes: str | None = "11x4xA10",
+    home: Path | None = None,
+    settings: str = "",
+    program: str = "corral.cli.main",
+    **environ: str,
 ) -> Iterator[LiveServer]:
-    """`settings` are further lines of corral.yaml."""
+    """`settings` are further lines of corral.yaml. A `program` other than corral is connected by pipes."""
     with tempfile.TemporaryDirectory(prefix="corral-bench-") as scratch:
         home = home or Path(scratch)
         with socket.socket() as probe:
@@ -52,20 +66,52 @@ def live_server(
         config = home / "bench.yaml"
         config.write_text(f"scheduling: {{max_queue_size: 1000000}}\n{settings}")
         env = {**os.environ, "CORRAL_HOME": str(home), "CORRAL_BOOTSTRAP_PASSWORD": PASSWORD, **environ}
-        command = [sys.executable, "-m", "corral.cli.main", "up", "--port", str(port)]
+        command = [sys.executable, "-m", program, "up", "--port", str(port), "--config", str(config)]
+        is_own = program == "corral.cli.main"
         if virtual_nodes is not None:
             command += ["--virtual-nodes", virtual_nodes]
         with (home / "server.log").open("wb") as log:
-            process = subprocess.Popen([*command, "--config", str(config)], env=env, stdout=log, stderr=log)
+            process = subprocess.Popen(
+                command,
+                env=env,
+                stdin=None if is_own else subprocess.PIPE,
+                stdout=log if is_own else subprocess.PIPE,
+                stderr=log,
+            )
         url = f"http://127.0.0.1:{port}"
+        group = _control_group(process)
         try:
             _wait_ready(url, process, home)
             login = {"user": "operator", "password": PASSWORD, "token_name": "bench"}
             token = httpx.post(f"{url}/api/v1/auth/login", json=login, timeout=30).raise_for_status().json()["token"]
-            yield LiveServer(url=url, token=token, process=process, home=home)
+            yield LiveServer(url=url, token=token, process=process, home=home, group=group)
         finally:
             process.terminate()
             process.wait(timeout=30)
+            if group is not None:
+                _remove_group(group)
+
+
+def _control_group(process: subprocess.Popen[bytes]) -> Path | None:
+    """Put the server into a control group of version 2 before it starts others."""
+    for root in (Path("/sys/fs/cgroup/unified"), Path("/sys/fs/cgroup")):
+        if (root / "cgroup.procs").exists():
+            group = root / f"corral-bench-{process.pid}"
+            try:
+                group.mkdir()
+                (group / "cgroup.procs").write_text(str(process.pid))
+            except OSError:
+                return None
+            return group
+    return None
+
+
+def _remove_group(group: Path) -> None:
+    """Remove it once the last process below the server has ended."""
+    deadline = time.monotonic() + 30
+    while (group / "cgroup.procs").read_text() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    group.rmdir()
 
 
 def wait_until_ended(
@@ -84,7 +130,7 @@ def wait_until_ended(
 
 
 def _wait_ready(url: str, process: subprocess.Popen[bytes], home: Path) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline and process.poll() is None:
         try:
             if httpx.get(f"{url}/readyz", timeout=2).is_success:

@@ -165,3 +165,7 @@ def _frame_rows(frames: Sequence[float], peer: Sequence[float]) -> list[Row]:
         )
 
     return [row(50), row(95)]
+
+
+if __name__ == "__main__":
+    main()

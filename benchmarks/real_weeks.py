@@ -1,10 +1,10 @@
 """Real weeks as people run them: no time limits, no settings, names that say nothing.
 
 The Philly weeks through the scheduler that runs live, with the settings of a fresh installation, beside plain
-simulations of first fit, EASY, LAS and SRSF (`references`) in the same run. Every preemption costs 60 s. Means are
-completion times: from the submission to the end. Groups of jobs: one GPU, one node, and gangs, which take more than 8
-GPUs. A user's share is what the user held while a job of the user waited, divided by the mean of all users with a
-waiting job at that moment; users count who had to wait for at least 12 hours, beside others.
+simulations of first fit, the order by score, EASY, LAS and SRSF (`references`) in the same run. Every preemption costs
+60 s. Means are completion times: from the submission to the end. Groups of jobs: one GPU, one node, and gangs, which
+take more than 8 GPUs. A user's share is what the user held while a job of the user waited, divided by the mean of all
+users with a waiting job at that moment; users count who had to wait for at least 12 hours, beside others.
 
     CORRAL_TRACES=DIR python -m benchmarks.real_weeks [--policy NAME] [WEEK …]
 """
@@ -36,6 +36,7 @@ NODE_GPUS = 8
 LEAST_WAIT = 12 * HOUR
 REFERENCES: dict[str, Callable[[list[Ended], int, int], list[Ended]]] = {
     "first fit": references.first_fit,
+    "order by score alone": references.by_score,
     "EASY, run times known": references.easy,
     "LAS": lambda jobs, nodes, size: references.las(jobs, nodes, size, COST_SECONDS),
     "SRSF, run times known": lambda jobs, nodes, size: references.srsf(jobs, nodes, size, COST_SECONDS),

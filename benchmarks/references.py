@@ -6,6 +6,9 @@ continues.
 
 - First fit: in the order of arrival, all jobs may pass, on the node with the least room that is enough. No planned
   starts, no preemption.
+- Order by score: as first fit, but the jobs of the user with the least recent usage first (the order of
+  `fair-share`), in the order of arrival within a user. It holds no GPUs and preempts no job: what a scheduler with that
+  order can reach without either.
 - EASY: the same, but the first job that waits has a planned start, and later jobs must not delay it. It is given the
   actual run times.
 - LAS (least attained service): jobs with less than 3.25 GPU-hours so far come first, then all others; by arrival
@@ -18,11 +21,14 @@ from __future__ import annotations
 import heapq
 import math
 from bisect import bisect_left, insort
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from corral.simulator.workload import Workload
 
+#: how long usage counts in the order by score
+SCORE_SECONDS = 6 * 3600.0
 #: GPU-seconds of work after which a job is in the second queue of LAS
 LAS_GPU_SECONDS = 3.25 * 3600
 _ROUNDING = 1e-3
@@ -161,6 +167,61 @@ def _planned(
         if len(fits) >= job.nodes:
             return end, tuple(fits[: job.nodes]), job.gpus
     raise ValueError(f"job {job.number} asks for more than all nodes have")
+
+
+class _Usage:
+    """The recent usage of users: GPUs held, with an exponential memory."""
+
+    def __init__(self) -> None:
+        self._scores: dict[str, tuple[float, float, float]] = {}
+
+    def at(self, user: str, now: float) -> float:
+        value, gpus, since = self._scores.get(user, (0.0, 0.0, now))
+        kept = math.exp(-(now - since) / SCORE_SECONDS)
+        return value * kept + gpus * (1.0 - kept)
+
+    def change(self, user: str, gpus: int, now: float) -> None:
+        held = self._scores.get(user, (0.0, 0.0, now))[1]
+        self._scores[user] = (self.at(user, now), held + gpus, now)
+
+
+def by_score(jobs: Sequence[Ended], nodes: int, size: int) -> list[Ended]:
+    """At every arrival and end, jobs start in the order of their users' usage; all jobs may pass."""
+    free, usage = [size] * nodes, _Usage()
+    running: list[tuple[float, int, Ended, tuple[int, ...]]] = []
+    #: by user, then by the GPUs of a node and the number of nodes: jobs in the order of arrival
+    waiting: dict[str, dict[tuple[int, int], deque[Ended]]] = {}
+    coming, place = sorted(jobs, key=lambda job: job.submitted_at), 0
+    while place < len(coming) or running:
+        arrives = coming[place].submitted_at if place < len(coming) else math.inf
+        now = min(arrives, running[0][0] if running else math.inf)
+        while running and running[0][0] <= now:
+            _, _, job, where = heapq.heappop(running)
+            for node in where:
+                free[node] += job.gpus
+            usage.change(job.user, -job.total_gpus, now)
+        while place < len(coming) and coming[place].submitted_at <= now:
+            job = coming[place]
+            waiting.setdefault(job.user, {}).setdefault((job.nodes, job.gpus), deque()).append(job)
+            place += 1
+        failed: set[tuple[int, int]] = set()
+        for user in sorted(waiting, key=lambda one: (usage.at(one, now), one)):
+            while shapes := [one for one in waiting[user] if one not in failed]:
+                shape = min(shapes, key=lambda one: (waiting[user][one][0].submitted_at, waiting[user][one][0].number))
+                job = waiting[user][shape][0]
+                found = _room(free, job, None, now)
+                if found is None:
+                    failed.add(shape)
+                    continue
+                waiting[user][shape].popleft()
+                if not waiting[user][shape]:
+                    del waiting[user][shape]
+                for node in found:
+                    free[node] -= job.gpus
+                usage.change(user, job.total_gpus, now)
+                job.held.append((now, now + job.run_seconds))
+                heapq.heappush(running, (now + job.run_seconds, job.number, job, found))
+    return list(jobs)
 
 
 @dataclass(slots=True)

@@ -5,9 +5,11 @@ What, the figure with its spread, the target, and the ratio to a peer of the sam
 
 from __future__ import annotations
 
+import json
+import os
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from rich.console import Console
 from rich.table import Table
@@ -23,7 +25,15 @@ class Row:
     ratio: str = ""
 
 
+#: The variable that names a file: every printed row is added to it, as one line of JSON.
+ROWS_VARIABLE = "CORRAL_BENCH_ROWS"
+
+
 def print_table(title: str, rows: Sequence[Row]) -> None:
+    rows = list(rows)
+    if path := os.environ.get(ROWS_VARIABLE):
+        with open(path, "a", encoding="utf-8") as kept:
+            kept.writelines(json.dumps(asdict(row)) + "\n" for row in rows)
     table = Table(title=title, title_justify="left", title_style="bold")
     for column in ("what", "measured", "spread", "target", "ratio"):
         table.add_column(column, overflow="fold")

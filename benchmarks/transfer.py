@@ -107,3 +107,7 @@ def main() -> None:
                 measured(client, volume, small, scratch),
             )
     print_table("Transfer: corral cp, every file verified, on one machine", found)
+
+
+if __name__ == "__main__":
+    main()

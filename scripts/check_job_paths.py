@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent / "src" / "corral"
-FOLDERS = ("control", "engines", "server", "stores", "telemetry")
+FOLDERS = ("backup", "control", "engines", "server", "stores", "telemetry")
 
 # fmt: off
 #: Functions of modules, and methods of paths, that follow a path.
@@ -48,6 +48,14 @@ JOB_PATHS = {"checkpoint_dir", "job_directories", "output_dir", "path_of"}
 OWN_FILES: dict[str, str] = {
     "stores/database/disk_reserve.py": "the store",
     "server/system/write_proof.py": "the server's home",
+    "backup/creation.py": "a copy of the history, in a temporary directory of the server",
+    "backup/file_restore.py": "sets times by descriptor",
+    "server/system/backup/backup_places.py": "archives and secrets of an operator",
+    "server/system/backup/backups.py": "the server's home and its configuration; files of jobs by corral.backup",
+    "server/system/file_systems.py": "the kernel's list of mounts; paths are only resolved",
+    "server/system/backup/restore.py": "a home that no server uses; files of jobs by corral.backup",
+    "server/system/server_setup.py": "corral's own templates",
+    "server/wiring/tls.py": "certificates of an operator",
     "server/wiring/home_ownership.py": "the server's home, and the engines' places",
     "server/system/disk_guard.py": "the server's home",
     "engines/attempts/terms.py": "the engine's own place",
@@ -55,6 +63,13 @@ OWN_FILES: dict[str, str] = {
     "engines/attempts/claims.py": "run directories, which are the server's",
     "engines/attempts/holder.py": "runs as the job",
     "engines/attempts/json_files.py": "run directories and the directories around volumes, which no job can change",
+    "engines/kubernetes/api/client.py": "a certificate for OpenSSL, in a directory that is removed at once",
+    "engines/kubernetes/api/credentials.py": "the operator's token file",
+    "engines/kubernetes/api/kubeconfig.py": "the operator's kubeconfig",
+    "engines/kubernetes/attempts/log_follow.py": "the engine's own directories",
+    "engines/kubernetes/attempts/pod_wrapper.py": "corral's own code",
+    "engines/kubernetes/attempts/records.py": "the engine's own directories: pods do not mount them",
+    "engines/kubernetes/engine.py": "the engine's own directories",
     "engines/local/attempts.py": "run directories, which are the server's",
     "engines/local/cgroups.py": "control groups",
     "engines/local/containers/container_job.py": "the runtime's environment and login, in a run directory",
@@ -65,7 +80,7 @@ OWN_FILES: dict[str, str] = {
     "engines/local/containers/image_rights.py": "notes about images, in the server's home",
     "engines/local/instance_specs.py": "the helper and MPS, in the server's home",
     "engines/local/supervisors/spawner_link.py": "the spawner's log",
-    "engines/local/logs.py": "logs, in a run directory",
+    "engines/attempts/log_segments.py": "logs, in a run directory",
     "engines/local/mps.py": "MPS, in the server's home",
     "engines/attempts/job_places.py": "the server's own directories on the way to a job's",
     "engines/attempts/processes.py": "/proc; and a virtual environment, as the job's account",
@@ -84,6 +99,7 @@ OWN_FILES: dict[str, str] = {
     "engines/local/supervisors/supervisor.py": "the run directory, which is the server's",
     "engines/local/watcher.py": "the engine's pipe",
     "engines/slurm/attempts/slurm_attempt.py": "what was ordered, in the server's own directories",
+    "engines/slurm/attempts/logs.py": "whether there is a log, in the engine's own directory",
     "engines/slurm/engine.py": "what was ordered, in the server's own directories",
     "engines/slurm/attempts/installation.py": "corral's own code",
     "engines/slurm/attempts/attempt_files.py": "the place of an instance, before it is given to the job",

@@ -32,16 +32,16 @@ AREAS = {
 #: By layer, the folders beside the areas.
 MACHINERY: dict[str, set[str]] = {
     "core": {"snapshot"},
-    "control": {"launch", "live", "ports", "records"},
-    "stores": {"database", "migrations", "schema"},
+    "control": {"launch", "live", "ports", "records", "standby"},
+    "stores": {"copying", "database", "migrations", "schema"},
     "server": {"auth", "demo", "events", "http", "routes", "schemas", "settings", "wiring", "workers"},
-    "client": {"http", "views"},
-    "cli": {"slurm", "terminal"},
+    "client": {"functions", "http", "notebook", "views"},
+    "cli": {"assistant", "habits", "slurm", "terminal"},
     "engines": {"attempts", "kubernetes", "local", "slurm"},
     "telemetry": {"history"},
     "simulator": {"traces"},
     "datasets": {"content", "history", "work"},
-    "checkpoint": set(), "files": set(), "objects": set(), "presets": set(), "reporting": set(),
+    "backup": set(), "checkpoint": set(), "files": set(), "objects": set(), "presets": set(), "reporting": set(),
 }
 # fmt: on
 #: Folders whose folders are areas only.
@@ -58,7 +58,7 @@ VIEWS = (
 )
 
 #: Folders that may have more modules, with the reason.
-MANY_MODULES: dict[str, str] = {}
+MANY_MODULES: dict[str, str] = {"stores/migrations/versions": "one module per change of the schema, in one sequence"}
 #: The same, in the console.
 MANY_PAGE_MODULES: dict[str, str] = {}
 #: Names that two modules of a layer may have (layer/name), with the reason.
@@ -69,7 +69,12 @@ SAME_NAMES: dict[str, str] = {
     "core/xid": "the driver's error codes, and the health sign that reads them",
     "engines/engine": "each engine implements the port in its `engine`",
     "engines/factory": "each engine is made by its `factory`",
-    "engines/logs": "the output of an instance, as each engine stores it",
+    "engines/drains": "cordons and drains of nodes in the system of each cluster",
+    "engines/ends": "how instances ended, from the system of each cluster",
+    "engines/nodes": "nodes of each cluster's system as corral's",
+    "engines/occupancy": "what others hold in each cluster's system",
+    "engines/storage": "the storage of an attempt, in the terms of each cluster's system",
+    "engines/tracking": "attempts followed in the system of each cluster",
     "engines/preparation": "storage of an attempt, prepared by each engine before the program starts",
     "engines/watcher": "the thread of each engine that reports changes of attempts",
     "server/settings": "the settings, their route and their schema",

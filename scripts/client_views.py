@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write the client's types, src/corral/client/views/*.py, from the OpenAPI description.
+"""Write the client's types, src/corral/client/views/*.py, and http/creating_paths.py, from the OpenAPI description.
 
 One module per area. Objects become TypedDicts, enumerations become Literals. An operation's area follows from its tag.
 A type that several areas use is written into the module of the area that is named first in AREAS, so modules import
@@ -24,12 +24,13 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 DESCRIPTION = ROOT / "docs" / "reference" / "openapi.json"
 TARGET = ROOT / "src" / "corral" / "client" / "views"
+CREATING = ROOT / "src" / "corral" / "client" / "http" / "creating_paths.py"
 
 #: Each area with a line that describes its module, and the tags of its operations.
 AREAS: dict[str, tuple[str, tuple[str, ...]]] = {
     "people": (
         "Users, groups, permissions, quotas, tokens, sign-in and the audit log.",
-        ("users", "me", "groups", "quotas", "sign-in", "sign-in providers", "events"),
+        ("users", "me", "groups", "quotas", "budgets", "sign-in", "sign-in providers", "events"),
     ),
     "jobs": (
         "Jobs, attempts, logs, checkpoints, tasks, presets and images.",
@@ -67,6 +68,17 @@ def render(description: Schema) -> dict[str, str]:
         command = [sys.executable, "-m", "ruff", "format", "--quiet", "--config", str(ROOT / "pyproject.toml"), folder]
         subprocess.run(command, check=True)
         return {path.name: path.read_text(encoding="utf-8") for path in sorted(Path(folder).glob("*.py"))}
+
+
+def render_creating(description: Schema) -> str:
+    """The module with the addresses of creating requests: those that accept an idempotency key."""
+    paths = sorted(
+        re.sub(r"\{\w+\}", "[^/]+", path.removeprefix("/api/v1"))
+        for path, operations in description["paths"].items()
+        if any(one["name"] == "Idempotency-Key" for one in operations.get("post", {}).get("parameters", ()))
+    )
+    lines = ['"""Addresses of requests that create something, as regular expressions.', "", NOTE, '"""', ""]
+    return "\n".join([*lines, "CREATING_PATHS = (", *(f'    r"{path}",' for path in paths), ")", ""])
 
 
 def _modules(description: Schema) -> dict[str, str]:
@@ -212,7 +224,9 @@ def _docstring(description: str) -> list[str]:
 
 def main() -> None:
     """Write the modules, and remove those of areas that are gone."""
-    modules = render(json.loads(DESCRIPTION.read_text(encoding="utf-8")))
+    description = json.loads(DESCRIPTION.read_text(encoding="utf-8"))
+    modules = render(description)
+    CREATING.write_text(render_creating(description), encoding="utf-8")
     for path in TARGET.glob("*.py"):
         if path.name not in modules:
             path.unlink()
