@@ -24,7 +24,7 @@ SKIPPED := .pytest_cache/skipped
 test: export CORRAL_SKIPPED_TESTS = $(SKIPPED)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup console up demo test unit check bench format lock openapi screenshots clean
+.PHONY: help setup console up demo test unit check bench bench-compare format lock runtime-lock dist release-check openapi docs screenshots clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F'\t' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -79,10 +79,15 @@ check: setup $(PACKAGES) ## lint, format, types, layers, layout, words
 	@$(BIN)/python scripts/check_job_paths.py
 	@$(BIN)/python scripts/check_layout.py
 	@$(BIN)/python scripts/check_words.py
+	@$(BIN)/python scripts/check_api.py
 	@$(NODE) npm run --silent check
 
-bench: setup ## measure, and print tables with ratios
+bench: setup ## measure, and print one page: target, value, ratio, verdict (30 minutes)
 	@$(BIN)/python -m benchmarks
+
+bench-compare: setup ## measure another commit and this tree in turns: make bench-compare REV=v0.1 ARGS=jobs
+	@test -n "$(REV)" || { echo "say which commit: make bench-compare REV=…" >&2; exit 2; }
+	@$(BIN)/python -m benchmarks.compare $(REV) $(ARGS)
 
 format: setup $(PACKAGES) ## put the code in shape
 	@$(BIN)/ruff check --fix .
@@ -94,8 +99,13 @@ openapi: setup $(PACKAGES) ## write the OpenAPI file, the client's and the conso
 	@$(BIN)/python scripts/client_views.py
 	@$(BIN)/python scripts/console_names.py
 	@$(BIN)/python -m corral.cli.terminal.reference > docs/reference/cli.md
+	@$(BIN)/python scripts/configuration_page.py
 	@$(BIN)/python scripts/seeds_page.py
+	@$(BIN)/python scripts/habits_page.py
 	@$(NODE) npm run --silent types
+
+docs: setup ## the documentation as a site, in site/; broken links fail
+	@NO_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --quiet --strict
 
 screenshots: setup console ## pictures of every page of the console for the documentation (Chromium, 10 minutes)
 	@$(BIN)/python scripts/screenshots
@@ -104,6 +114,18 @@ lock: setup ## resolve dependencies anew into requirements.lock
 	@command -v uv >/dev/null 2>&1 || $(BIN)/python -m pip install --quiet uv
 	@PATH="$(BIN):$$PATH" uv lock --quiet --upgrade && PATH="$(BIN):$$PATH" uv export --quiet --no-emit-project --no-annotate --no-header \
 	  --all-extras --all-groups --format requirements-txt -o requirements.lock
+	@$(MAKE) --no-print-directory runtime-lock
+
+runtime-lock: setup ## what a server needs and no more, with the versions of requirements.lock
+	@PATH="$(BIN):$$PATH" uv pip compile --quiet pyproject.toml --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	  --extra server --extra postgres --extra reports --extra s3 --extra gcs -c requirements.lock -o requirements-runtime.lock
+
+dist: setup console ## a wheel with the console inside, in dist/
+	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+
+release-check: setup ## is everything of a release in place: version, changelog, generated files, locks, a first job from the wheel
+	@$(BIN)/python scripts/release_check.py
+	@rm -rf dist && $(MAKE) --no-print-directory dist && scripts/first-job dist/*.whl
 
 clean: ## remove what was built
-	@rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache console/node_modules $(dir $(CONSOLE))
+	@rm -rf $(VENV) dist build site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache console/node_modules $(dir $(CONSOLE))
