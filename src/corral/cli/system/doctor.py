@@ -336,7 +336,7 @@ def isolation(terminal: Terminal) -> Finding:
         here = separated(account_rules(settings) if os.geteuid() == 0 else None)
         separation, detail = here.separation.value, here.detail
     if separation == "single_user":
-        return _warn("Isolation", detail, "For several users run the server as root, as the unit of `corral init server` does.")
+        return _warn("Isolation", detail, "For several users run it as root: `corral init server` writes the unit.")
     if separation == "shared_accounts":
         return _warn("Isolation", detail, "Give each user an account of the machine (local.run_as).")
     return _ok("Isolation", detail)
