@@ -16,12 +16,10 @@ hooks = load_script("docs_hooks.py")
 
 def test_links_out_of_the_pages_become_paths() -> None:
     text = hooks.outside_links_as_paths(
-        "[the unit](../../../deploy/corral.service) [page](run-a-server.md#tls) [gone](nothing.md) [x](https://a.b)",
+        "[the file](../../../deploy/compose.yaml) [page](run-a-server.md#tls) [gone](nothing.md) [x](https://a.b)",
         ROOT / "docs" / "how-to" / "system",
     )
-    assert text == (
-        "the unit (`deploy/corral.service`) [page](run-a-server.md#tls) [gone](nothing.md) [x](https://a.b)"
-    )
+    assert text == ("the file (`deploy/compose.yaml`) [page](run-a-server.md#tls) [gone](nothing.md) [x](https://a.b)")
 
 
 def test_the_site_is_built_without_a_broken_link(tmp_path: Path) -> None:
