@@ -75,9 +75,12 @@ Number = Annotated[int | float, WithJsonSchema({"type": "number"})]
 
 
 def rfc3339(at: float) -> str:
-    """A time as the API writes it: UTC, to the millisecond."""
-    # Rounded before splitting: datetime would otherwise cut 0.9996 s down to .999.
+    """A time as the API writes it: UTC, to the millisecond, never later than `at`.
+
+    A shown time can thus be given back as `since`: what was shown with it is included."""
     millis = round(at * 1000)
+    if millis / 1000 > at:
+        millis -= 1
     moment = datetime.fromtimestamp(millis // 1000, UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{millis % 1000:03d}Z"
 
