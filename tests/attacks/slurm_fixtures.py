@@ -18,7 +18,6 @@ import pytest
 
 from tests.attacks.slurm_machine import SlurmMachine
 from tests.integration.slurm_server import server_on
-from tests.integration.waiting import wait_until
 from tests.servers.accounts import temporary_account
 from tests.servers.slurm import SlurmCluster
 
@@ -75,6 +74,4 @@ def _machine(
 
 def _clean_up(machine: SlurmMachine) -> None:
     machine.server.kill()
-    for name in (*machine.accounts.values(), *filter(None, [machine.own_account])):
-        machine.slurm.run("scancel", f"--user={name}", check=False)
-    wait_until(lambda: not machine.slurm.run("squeue", "-h").strip(), "Slurm's jobs are gone")
+    machine.slurm.cancel_all()

@@ -16,6 +16,8 @@ from tests.integration.api import api_server
 from tests.servers.corral_server import CorralServer
 
 CHROMIUM = "/usr/bin/chromium"
+#: Devices of clusters that tests beside it start and stop would end its requests.
+LAUNCHER = Path(__file__).with_name("chromium-without-netlink")
 CHROMIUM_OPTIONS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--no-proxy-server"]
 #: Playwright's 5 s are short where two cores carry browsers and servers. What is there is found at once.
 expect.set_options(timeout=20_000)
@@ -38,7 +40,7 @@ def browser() -> Iterator[Browser]:
     if find_library("atomic") is None:
         pytest.skip("Playwright's Node.js needs libatomic: install it with scripts/install-test-servers (libatomic1)")
     with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_OPTIONS)
+        launched = playwright.chromium.launch(executable_path=LAUNCHER, args=CHROMIUM_OPTIONS)
         yield launched
         launched.close()
 

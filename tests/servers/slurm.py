@@ -128,14 +128,24 @@ class SlurmCluster:
     def make_whole(self) -> None:
         """Prepare the cluster for the next test: a controller that was killed loses its latest changes, such as that a
         node is not drained any more; and it may keep GPUs for jobs that ended meanwhile, until it is restarted. Jobs of
-        the test before may still be ending."""
-        with contextlib.suppress(AssertionError):
-            self._wait(lambda: not self.run("squeue", "-h").strip(), "the others' end", seconds=20)
-        if not self.run("squeue", "-h").strip() and self._holds_gpus():
+        the test before may still be ending; those that do not end are cancelled."""
+        try:
+            self._wait(self._has_no_jobs, "the others' end", seconds=20)
+        except AssertionError:
+            self.cancel_all()
+        if self._holds_gpus():
             self._end("slurmctld", signal.SIGTERM)
             self.start_controller()
             self._wait(lambda: not self._holds_gpus(), "the GPUs that no job has")
         self._wait(self._are_resumed, "the drained nodes")
+
+    def cancel_all(self) -> None:
+        """By number: Slurm knows no name of an account that is gone, and would requeue such a job for ever."""
+        self.run("scancel", *self.run("squeue", "-h", "-o", "%A").split(), check=False)
+        self._wait(self._has_no_jobs, "the end of cancelled jobs", seconds=60)
+
+    def _has_no_jobs(self) -> bool:
+        return not self.run("squeue", "-h").strip()
 
     def _are_resumed(self) -> bool:
         """Slurm refuses to resume a node whose state is changing: asked until no node is withheld."""

@@ -23,7 +23,7 @@ from websockets.sync.client import connect
 from websockets.typing import Origin
 
 from tests.attacks.hostile_workbench import PAGE, PROGRAM, WORKER
-from tests.e2e.conftest import CHROMIUM, CHROMIUM_OPTIONS
+from tests.e2e.conftest import CHROMIUM, CHROMIUM_OPTIONS, LAUNCHER
 from tests.e2e.jupyter import Kernel
 from tests.e2e.workbench_steps import create, token
 from tests.integration.api import problem
@@ -120,7 +120,7 @@ def browser() -> Iterator[Browser]:
         pytest.skip("there is no Chromium: install it with scripts/install-test-servers (package chromium)")
     names = "--host-resolver-rules=MAP hub.test 127.0.0.1, MAP *.hub.test 127.0.0.1"
     with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=[*CHROMIUM_OPTIONS, names])
+        launched = playwright.chromium.launch(executable_path=LAUNCHER, args=[*CHROMIUM_OPTIONS, names])
         yield launched
         launched.close()
 

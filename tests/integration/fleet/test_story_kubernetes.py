@@ -86,6 +86,8 @@ def test_nothing_is_lost_and_nothing_runs_twice_whatever_dies(
             for number in range(3):
                 name, exit_code = f"crash-{len(expected):03d}", rng.choice([0, 0, 3])
                 shape = {"gpus": 2, "nodes": 2} if number == 0 else {"gpus": rng.choice([1, 4])}
+                if number == 0:
+                    exit_code = 0  # the first instance that fails stops the others of its gang, also before they begin
                 submit(http, name=name, command=witness.command(rng.choice([0.1, 2.0, 6.0]), exit_code), **shape)
                 expected[name] = exit_code, shape.get("nodes", 1)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.integration.cli_harness import Person, cli_server, operator_of
+from tests.integration.waiting import wait_until
 from tests.servers.corral_server import CorralServer
 
 pytestmark = pytest.mark.slow
@@ -82,7 +83,8 @@ def test_a_drain_is_looked_at_first(operator: Person) -> None:
     (moved,) = operator.read("show", job)["allocation"]["grants"]
     assert moved["node"] != grant["node"]
     assert operator.read("nodes", "show", grant["node"])["state"] == "drained"
-    assert "empty since" in operator.ok("nodes", "show", grant["node"])
+    # The node is empty a moment before the server has recorded it.
+    wait_until(lambda: "empty since" in operator.ok("nodes", "show", grant["node"]), "the record of the empty node")
     operator.ok("nodes", "uncordon", grant["node"])
     assert operator.read("nodes", "show", grant["node"])["drain"] is None
     operator.ok("stop", job)
