@@ -240,7 +240,8 @@ def test_fair_share_starts_jobs_in_the_same_order_as_on_the_local_engine(
             with server.http() as http:
                 queue = {"name": "one-by-one", "policy": "fair-share", "max_gpus": 8}
                 assert http.post("/queues", json=queue).status_code == 201
-                submit(http, name="holds", command=["sleep", "5"], gpus=8, queue="one-by-one")
+                holds = submit(http, name="holds", command=["sleep", "600"], gpus=8, queue="one-by-one")
+                wait_until(lambda: state(http, holds) == "running", "everything is held")
             # How long they run differs by far more than what an engine needs to start and end them.
             for user, seconds, priorities in (("ann", 0.5, (5, 3)), ("ben", 7, (5, 5)), ("eve", 3.5, (1, 7))):
                 server.add_user(user)
@@ -248,6 +249,8 @@ def test_fair_share_starts_jobs_in_the_same_order_as_on_the_local_engine(
                     for number, priority in enumerate(priorities):
                         body = {"name": f"{user}-{number}", "command": ["sleep", str(seconds)], "priority": priority}
                         submit(http, gpus=8, queue="one-by-one", **body)
+            with server.http() as http:
+                assert http.post(f"/jobs/{holds}/stop").status_code == 200
             names = {job["id"]: name for name, job in wait_for_ends(server).items()}
         finally:
             server.stop()
