@@ -9,10 +9,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from corral.client.client import Client
+from corral.client.http.errors import ApiProblem
 from corral.client.jobs.jobs import LIVE_STATES
 from tests.documentation.pages import COMMANDS, Block, Page, read_page
 from tests.documentation.terminal import Terminal
@@ -169,7 +170,8 @@ def _end(server: CorralServer, own: bool) -> None:
     try:
         with Client(server.url, server.token()) as client:
             for job in client.jobs.list(states=list(LIVE_STATES)):
-                client.jobs.stop(job["id"])
+                with suppress(ApiProblem):  # it ended meanwhile; what still lives fails the wait
+                    client.jobs.stop(job["id"])
             wait_until(lambda: not list(client.jobs.list(states=list(LIVE_STATES))), "nothing waits or runs")
     finally:
         if own:

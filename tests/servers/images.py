@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import shutil
 import subprocess
 import tarfile
@@ -39,9 +40,21 @@ def _is_static(program: str | None) -> bool:
     return program is not None and b"ld-linux" not in Path(program).read_bytes()[:4096]
 
 
-needs_podman = pytest.mark.skipif(
-    PODMAN is None or not _is_static(BUSYBOX), reason="install podman, runc and busybox-static"
-)
+def _problem() -> str:
+    """Why no container can be made here; "" if it can."""
+    if PODMAN is None or not _is_static(BUSYBOX):
+        return "install podman, runc and busybox-static"
+    if os.geteuid() == 0:
+        return ""
+    done = subprocess.run([PODMAN, "unshare", "true"], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        return f"podman needs root, or uidmap and a line in /etc/subuid for this account: {done.stderr.strip()[-200:]}"
+    if not Path("/sys/fs/cgroup/cgroup.controllers").exists():
+        return "this kernel has control groups v1, where podman limits containers for root only"
+    return ""
+
+
+needs_podman = pytest.mark.skipif(bool(_problem()), reason=_problem())
 
 
 def busybox_layer() -> bytes:

@@ -69,6 +69,8 @@ def fuse_problem() -> str:
     """Why nothing can be mounted by FUSE here; "" if it can."""
     if not os.path.exists("/dev/fuse"):
         return "there is no /dev/fuse"
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        return "this account may not open /dev/fuse: an administrator runs `chmod 666 /dev/fuse`"
     if os.geteuid() != 0 and shutil.which("fusermount3") is None and shutil.which("fusermount") is None:
         return "there is no fusermount3: install the package fuse3"
     try:

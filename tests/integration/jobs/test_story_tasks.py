@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,7 +53,7 @@ def manager_config(program: Path, *, notify: str = "restart", **scaling: Any) ->
         "max_manual_gpus": 6,
         "auto_scale": True,
         "program_template": {
-            "command": f"{sys.executable} {program}",
+            "command": shlex.join([sys.executable, str(program)]),
             "args": ["--gpus", "{gpu_list}"],
             "notify": notify,
             "env_vars": {"CUDA_VISIBLE_DEVICES": "{gpu_list}", "PYTHONUNBUFFERED": "1"},

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from corral.objects.access import ObjectAccess
+from corral.objects.bucket_mounts import fuse_problem
 from tests.integration.waiting import wait_until
 from tests.servers.corral_server import CorralServer
 from tests.servers.s3_server import SECRET, S3Server
@@ -143,6 +144,7 @@ def store_of(server: CorralServer, access: ObjectAccess, name: str, *, allow_wri
     ask(server, "POST", "/volumes", {"name": name, "type": "object", "object_store": name})
 
 
+@pytest.mark.skipif(bool(fuse_problem()), reason=f"FUSE: {fuse_problem()}")
 def test_a_bucket_is_a_directory_for_jobs_and_is_written_where_that_is_allowed(
     server: CorralServer, s3_server: S3Server
 ) -> None:

