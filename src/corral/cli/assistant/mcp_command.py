@@ -17,7 +17,7 @@ DEFAULT_PORT = 8471
 @command(
     app,
     "mcp",
-    section=Section.DAILY,
+    section=Section.SETUP,
     examples=["corral mcp", "corral mcp --http", "corral mcp --http --host 0.0.0.0 --port 8471"],
 )
 def mcp(

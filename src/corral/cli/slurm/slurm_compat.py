@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from corral.client.client import Client
     from corral.client.views import JobCreate, JobView
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True, help="Commands of Slurm, answered by corral: sbatch, squeue, scancel, sinfo.")
 
 PROGRAMS = ("sbatch", "squeue", "scancel", "sinfo")
 #: The states of jobs that have not ended.
