@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
-from corral.server.settings.section_base import Section
-from corral.server.settings.section_rules import matching, public_address
+from corral.server.settings.sections.section_base import Section
+from corral.server.settings.sections.section_rules import matching, public_address
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _EVERY_ADDRESS = frozenset({"0.0.0.0", "::", ""})
