@@ -90,9 +90,6 @@ class SqlFleetTable:
     def delete_nodes(self, node_ids: Sequence[str]) -> None:
         _DELETE_NODES.run(self._connection, [(row_codec.storable(node_id),) for node_id in node_ids])
 
-    def save_gpu(self, gpu: Gpu) -> None:
-        self.save_gpus([gpu])
-
     def save_gpus(self, gpus: Sequence[Gpu]) -> None:
         """Save all of them. Raises StoreConflict if one does not exist (any more)."""
         changed = _CHANGE_GPU.run(self._connection, [(gpu.health.value, gpu.pool, gpu.id) for gpu in gpus])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import socket
 from typing import Annotated
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
@@ -35,8 +34,3 @@ class HighAvailabilitySettings(Section):
             return self.url.rstrip("/")
         reached = socket.getfqdn() if host in _EVERY_ADDRESS else host
         return f"http://[{reached}]:{port}" if ":" in reached else f"http://{reached}:{port}"
-
-
-def hostport(url: str) -> str:
-    """Host and port of a server's address, for messages."""
-    return urlsplit(url).netloc
