@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic import SecretStr, ValidationError
 
+from corral.core.people.password_rules import refusal_of
 from corral.server.http.validation import Location, dotted, findings
 from corral.server.settings.config_file import ConfigError, ConfigProblem, ConfigTree, parse_config, read_text, scalar
 from corral.server.settings.gpu_manager_keys import gpu_manager_tree, is_gpu_manager_config
@@ -31,7 +32,6 @@ ENVIRONMENT_KEYS: Mapping[str, tuple[str, str]] = {
     "CORRAL_VIRTUAL_GPUS": ("local", "virtual_gpus"),
     "CORRAL_VIRTUAL_NODES": ("local", "virtual_nodes"),
 }
-_MIN_PASSWORD_LENGTH = 8
 
 
 def load_settings(
@@ -104,9 +104,8 @@ def _bootstrap_password(env: Mapping[str, str]) -> SecretStr | None:
     password = env.get("CORRAL_BOOTSTRAP_PASSWORD")
     if not password:
         return None
-    if len(password) < _MIN_PASSWORD_LENGTH:
-        message = f"must have at least {_MIN_PASSWORD_LENGTH} characters"
-        raise ConfigError([ConfigProblem(origin="environment CORRAL_BOOTSTRAP_PASSWORD", key="", message=message)])
+    if (refused := refusal_of(password)) is not None:
+        raise ConfigError([ConfigProblem(origin="environment CORRAL_BOOTSTRAP_PASSWORD", key="", message=refused)])
     return SecretStr(password)
 
 
