@@ -98,6 +98,7 @@ openapi: setup $(PACKAGES) ## write the OpenAPI file, the client's and the conso
 	@$(BIN)/python -m corral.server.http.openapi > docs/reference/openapi.json
 	@$(BIN)/python scripts/client_views.py
 	@$(BIN)/python scripts/console_names.py
+	@$(BIN)/python scripts/console_limits.py
 	@$(BIN)/python -m corral.cli.terminal.reference > docs/reference/cli.md
 	@$(BIN)/python scripts/configuration_page.py
 	@$(BIN)/python scripts/seeds_page.py

@@ -19,7 +19,7 @@ from tests.servers.postgres import PostgresServer, find_account, find_programs
 from benchmarks.tables import Row, print_table
 from corral.control.records import AttemptRecord, EventRecord, JobRecord, JobSpec
 from corral.core.model import Allocation, Grant, Job, JobState, Request
-from corral.server.settings.settings import load_settings
+from corral.server.settings.settings_sources import load_settings
 from corral.server.system.backup.backups import make_backup
 from corral.stores import open_store
 from corral.stores.copying.store_move import StoreMove

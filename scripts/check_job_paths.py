@@ -120,7 +120,7 @@ OWN_FILES: dict[str, str] = {
     "server/wiring/server_log.py": "the server's own log",
     "server/routes/system/pages.py": "corral's own code",
     "server/auth/secret_box.py": "the server's keys",
-    "server/settings/settings.py": "the configuration",
+    "server/settings/settings_sources.py": "the configuration",
     "server/whatif/simulation_runner.py": "simulations, in the server's home",
     "server/whatif/simulation_orders.py": "simulations, in the server's home",
     "server/settings/storage_places.py": "the server's home",

@@ -31,7 +31,7 @@ AREAS = {
 }
 #: By layer, the folders beside the areas.
 MACHINERY: dict[str, set[str]] = {
-    "core": {"snapshot"},
+    "core": {"model", "snapshot"},
     "control": {"launch", "live", "ports", "records", "standby"},
     "stores": {"copying", "database", "migrations", "schema"},
     "server": {"auth", "demo", "events", "http", "routes", "schemas", "settings", "wiring", "workers"},
@@ -46,12 +46,13 @@ MACHINERY: dict[str, set[str]] = {
 # fmt: on
 #: Folders whose folders are areas only.
 BY_AREA = ("server/routes", "server/schemas")
-#: Folders that hold one view of many things, with the name of the thing: how it is requested, described, stored.
+#: Folders that hold one view of many things, with the name of the thing: values, requests, rows.
 VIEWS = (
     "client/views",
     "control/ports",
     "control/ports/store",
     "control/records",
+    "core/model",
     "server/routes",
     "server/schemas",
     "stores/schema",

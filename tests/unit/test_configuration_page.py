@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from corral.server.settings.settings import Settings, load_settings, show_settings
+from corral.server.settings.settings import Settings
+from corral.server.settings.settings_sources import load_settings
+from corral.server.settings.shown_settings import show_settings
 from tests.unit.scripts import load_script
 
 script = load_script("configuration_page.py")

@@ -12965,7 +12965,7 @@ export interface components {
         /**
          * PasswordChange
          * @example {
-         *       "new": "new",
+         *       "new": "newxxxxx",
          *       "old": "old"
          *     }
          */

@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from corral.checkpoint.layout import MANIFEST, REQUEST, Damaged, Manifest, Name, check, check_steps, last_of, parse_name
+from corral.checkpoint.layout import MANIFEST, Damaged, Manifest, Name, check, check_steps, last_of, parse_name
 
 #: The most that one listing reads: a program can put any number of directories there, with manifests of any length.
 _LISTED_PARTS = 20_000
@@ -126,15 +126,6 @@ def inspect_steps(checkpoint: Checkpoint) -> Generator[None, None, Checkpoint]:
         where = f"{error.path.name}: " if checkpoint.world > 1 else ""
         return replace(checkpoint, problem=where + error.reason)
     return checkpoint
-
-
-def request_save(directory: str | os.PathLike[str]) -> None:
-    """Ask the program that saves there to do so soon: its `due()` becomes true."""
-    directory = Path(directory)
-    draft = directory / f"{REQUEST}-{os.urandom(4).hex()}"
-    # A new file replaces the old one: a link with this name is replaced, not followed.
-    os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
-    os.replace(draft, directory / REQUEST)
 
 
 def next_sequence(directory: Path) -> int:

@@ -22,7 +22,7 @@ from corral.datasets.errors import (
 )
 from corral.datasets.history.leases import Lease
 from corral.datasets.history.records import Commit, Entry, PathEntry, canonical, check_dataset, is_version
-from corral.datasets.history.trees import Diff, diff, find, list_directory, read_file, walk
+from corral.datasets.history.trees import Diff, diff, find, read_file, walk
 from corral.datasets.history.versions import VersionStore
 from corral.datasets.work.checkout import flush, make_read_only, staging, write_tree
 from corral.datasets.work.commit import StoredTree, store_directory
@@ -166,10 +166,6 @@ class Repository:
         commit = self.resolve(dataset, version)
         with naming(version=commit.id):
             yield from walk(self.pieces, bytes.fromhex(commit.tree))
-
-    def list_directory(self, dataset: str, version: str, path: str = "") -> list[Entry]:
-        """The entries of one directory of a version. Raises `NotFound`."""
-        return list_directory(self.pieces, self._tree(dataset, version), path)
 
     def find(self, dataset: str, version: str, path: str) -> Entry:
         """One file, directory or link of a version. Raises `NotFound`."""

@@ -18,7 +18,8 @@ from corral.backup.manifest import Manifest
 from corral.backup.verification import read_file_list, verify_backup
 from corral.control.ports import Clock
 from corral.server.auth.secret_box import SecretBox
-from corral.server.settings.settings import Settings, load_settings
+from corral.server.settings.settings import Settings
+from corral.server.settings.settings_sources import load_settings
 from corral.server.system.backup.backup_places import open_archive
 from corral.server.system.backup.backup_worker import BackupWorker
 from corral.server.system.backup.backups import list_backups, make_backup

@@ -14,7 +14,7 @@ from sqlalchemy import BigInteger, Boolean, Connection, Double, Integer, LargeBi
 from sqlalchemy.types import TypeEngine
 
 from corral.stores import open_store
-from corral.stores.copying.table_rows import Row, digest_of, key_positions, rows_of, tables_of
+from corral.stores.copying.table_rows import Row, digest_of, key_positions, pages_of, tables_of
 from corral.stores.database.database import Database
 from corral.stores.database.opening import open_database
 from corral.stores.database.schema_upgrade import NEWEST, current_revision, migrate
@@ -88,7 +88,9 @@ def fill(connection: Connection) -> None:
 def keys(connection: Connection) -> dict[str, set[Row]]:
     """The primary keys of all rows, by table."""
     return {
-        str(table.name): {tuple(row[i] for i in key_positions(table)) for row in rows_of(connection, table)}
+        str(table.name): {
+            tuple(row[i] for i in key_positions(table)) for page in pages_of(connection, table) for row in page
+        }
         for table in tables_of(connection)
     }
 

@@ -107,11 +107,11 @@ def test_health_and_pool_of_a_known_gpu_change(store: Store) -> None:
     sick = replace(gpu("x", 0), health=GpuHealth.SUSPECT, pool="vision")
     with store.write() as transaction:
         transaction.fleet.save_nodes([Node(id="n1", gpus=(gpu("x", 0), gpu("y", 1)))])
-        transaction.fleet.save_gpu(sick)
+        transaction.fleet.save_gpus([sick])
     with store.read() as transaction:
         assert transaction.fleet.nodes()[0].gpus == (sick, gpu("y", 1))
     with pytest.raises(StoreConflict, match="no GPU z"), store.write() as transaction:
-        transaction.fleet.save_gpu(gpu("z", 0))
+        transaction.fleet.save_gpus([gpu("z", 0)])
 
 
 # ------------------------------------------------------------------------------------------------ scores, meta

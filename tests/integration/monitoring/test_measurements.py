@@ -20,7 +20,7 @@ from corral.server.http.app import build_app
 from corral.server.http.context import NoHistory, ServerContext
 from corral.server.monitoring.usage_meter import UsageMeter
 from corral.server.schemas.base import rfc3339
-from corral.server.settings.settings import load_settings
+from corral.server.settings.settings_sources import load_settings
 from corral.server.wiring.assembly import assembled
 from tests.integration.api import problem
 from tests.integration.inside import PASSWORD, served, signed_in

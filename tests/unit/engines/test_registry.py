@@ -8,7 +8,7 @@ from importlib import import_module
 import pytest
 
 from corral.engines.registry import ENGINES
-from corral.server.settings.cluster_sections import ClusterSettings
+from corral.server.settings.sections.cluster_sections import ClusterSettings
 
 
 @pytest.mark.parametrize("name", ENGINES)

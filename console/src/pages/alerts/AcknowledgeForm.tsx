@@ -2,6 +2,7 @@ import { Text, Textarea } from "@mantine/core";
 import { useForm } from "@mantine/form";
 
 import { api, sent } from "@/api/client";
+import { Acknowledgement } from "@/api/limits";
 import { useMe } from "@/app/session";
 import type { AlertView } from "@/pages/alerts/alert";
 import { namesOf } from "@/pages/alerts/groups";
@@ -10,7 +11,7 @@ import { FormDrawer } from "@/parts/FormDrawer";
 import { useFormAction } from "@/parts/useFormAction";
 import { useTexts } from "@/texts/texts";
 
-const MOST_CHARACTERS = 1000;
+const MOST_CHARACTERS = Acknowledgement.note.most;
 
 /** For one alert, or for several with the same note. */
 export function AcknowledgeForm({ alerts, onClose }: { alerts: readonly AlertView[]; onClose: () => void }) {

@@ -2,6 +2,7 @@ import { Chip, Group, Stack, Text, Textarea, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 
 import { api, sent } from "@/api/client";
+import { SilenceCreate } from "@/api/limits";
 import type { AlertView } from "@/pages/alerts/alert";
 import { namesOf } from "@/pages/alerts/groups";
 import { texts } from "@/pages/alerts/texts";
@@ -69,7 +70,13 @@ export function SilenceForm({ alerts = [], onClose }: { alerts?: readonly AlertV
           ))}
         </Group>
       </Stack>
-      <Textarea label={t("silenceReason")} autosize minRows={2} maxLength={1000} {...form.getInputProps("reason")} />
+      <Textarea
+        label={t("silenceReason")}
+        autosize
+        minRows={2}
+        maxLength={SilenceCreate.reason.most}
+        {...form.getInputProps("reason")}
+      />
     </FormDrawer>
   );
 }

@@ -7,6 +7,7 @@ import { useEffect, useState } from "react";
 import { $api, api, Problem, sent, type Schema } from "@/api/client";
 import { complete } from "@/api/complete";
 import { isTouched } from "@/api/freshness";
+import { CommitCreate } from "@/api/limits";
 import { useAll } from "@/api/useAll";
 import { refOf, type Dataset } from "@/pages/datasets/dataset";
 import { texts } from "@/pages/datasets/texts";
@@ -58,7 +59,13 @@ export function CommitDrawer({ dataset, onClose }: { dataset: Dataset; onClose: 
         {t("commitHint")}
       </Text>
       <SourceFields form={form} />
-      <Textarea label={t("message")} autosize minRows={2} maxLength={4000} {...form.getInputProps("message")} />
+      <Textarea
+        label={t("message")}
+        autosize
+        minRows={2}
+        maxLength={CommitCreate.message.most}
+        {...form.getInputProps("message")}
+      />
       {isWorking && <CommitProgress operation={now} />}
       <Stack gap={4}>
         <Text size="xs" c="dimmed">

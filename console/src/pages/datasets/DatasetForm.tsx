@@ -2,6 +2,7 @@ import { Select, Text, Textarea, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 
 import { api, sent, type Schema } from "@/api/client";
+import { DatasetCreate } from "@/api/limits";
 import { DATASET_NAME } from "@/api/names";
 import { complete } from "@/api/complete";
 import { useAll } from "@/api/useAll";
@@ -76,7 +77,7 @@ export function DatasetForm({
         label={c("description")}
         autosize
         minRows={2}
-        maxLength={1000}
+        maxLength={DatasetCreate.description.most}
         data-autofocus={!isNew || undefined}
         {...form.getInputProps("description")}
       />

@@ -3,6 +3,7 @@ import { SegmentedControl, SimpleGrid, Stack, Switch, Text, TextInput } from "@m
 import { useNavigate } from "@tanstack/react-router";
 import { useState, type FormEvent } from "react";
 
+import { SimulationCreate } from "@/api/limits";
 import type { Problem } from "@/api/problem";
 import { changesOf, isEmpty, NO_CHANGES, wrongOf, type ChangesDraft } from "@/pages/whatif/changes";
 import { ChangesFields } from "@/pages/whatif/ChangesFields";
@@ -55,7 +56,7 @@ export function AskForm({ onClose }: { onClose: () => void }) {
       <TextInput
         label={t("called")}
         description={t("calledHint")}
-        maxLength={200}
+        maxLength={SimulationCreate.name.most}
         data-autofocus
         value={name}
         onChange={(event) => setName(event.currentTarget.value)}

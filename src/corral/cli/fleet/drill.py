@@ -147,7 +147,7 @@ def _fault_text(fault: Any) -> str:
 
 
 def _home(given: Path | None) -> Path:
-    from corral.server.settings.settings import default_home
+    from corral.server.settings.settings_sources import default_home
 
     if given is not None:
         return given

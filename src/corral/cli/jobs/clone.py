@@ -10,7 +10,7 @@ from corral.cli.jobs.job_request import request_body, with_flags, with_job_optio
 from corral.cli.jobs.job_texts import submitted
 from corral.cli.terminal.terminal import Section, Terminal, command
 from corral.client.http.errors import ApiProblem
-from corral.core.jobs.job_fields import JobCommand
+from corral.core.jobs.field_types import JobCommand
 
 if TYPE_CHECKING:
     from corral.client.views import JobClone

@@ -16,7 +16,8 @@ import typer
 
 from corral.cli.terminal import arguments, completion
 from corral.cli.terminal.failures import WrongUsage
-from corral.core.jobs.job_fields import CLONE, EDIT, JOB_FIELDS, SUBMIT, JobCommand, Option, Reader
+from corral.core.jobs.field_types import CLONE, EDIT, SUBMIT, JobCommand, Option, Reader
+from corral.core.jobs.job_fields import JOB_FIELDS
 
 
 def _as_typed(flag: str, value: Any) -> Any:

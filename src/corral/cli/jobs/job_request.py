@@ -8,7 +8,7 @@ from typing import Any
 from corral.cli.jobs.job_options import JOB_OPTIONS
 from corral.cli.terminal.option_groups import Function, with_parameters
 from corral.client.http.errors import ApiProblem
-from corral.core.jobs.job_fields import JobCommand
+from corral.core.jobs.field_types import JobCommand
 
 _FLAGS = {option.field: option.long_flag for option in JOB_OPTIONS}
 

@@ -147,7 +147,7 @@ def _kubernetes_api(name: str) -> tuple[ApiClient, str]:
     """Access to a cluster of the configuration, and its namespace. Raises KubeconfigError."""
     from corral.engines.kubernetes.api.client import ApiClient
     from corral.engines.kubernetes.factory import access_of, namespace_of
-    from corral.server.settings.settings import load_settings
+    from corral.server.settings.settings_sources import load_settings
 
     clusters = {one.name: one.kubernetes for one in load_settings().cluster if one.engine == "kubernetes"}
     if name not in clusters:

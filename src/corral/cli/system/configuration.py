@@ -36,7 +36,8 @@ def show(
 ) -> None:
     """Show every setting that a server started here would use, and where it comes from."""
     from corral.server.settings.config_file import ConfigError
-    from corral.server.settings.settings import load_settings, show_settings
+    from corral.server.settings.settings_sources import load_settings
+    from corral.server.settings.shown_settings import show_settings
 
     try:
         lines = show_settings(load_settings(config=config))
@@ -58,7 +59,7 @@ def check(
 ) -> None:
     """Check a configuration file. Every mistake is named with its line and what is allowed."""
     from corral.server.settings.config_file import ConfigError
-    from corral.server.settings.settings import check_config, read_settings
+    from corral.server.settings.settings_sources import check_config, read_settings
 
     problems = check_config(file)
     if problems:

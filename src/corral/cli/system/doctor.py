@@ -106,7 +106,7 @@ def python_version(terminal: Terminal) -> Finding:
 def _settings() -> Settings | str:
     """The settings of a server on this machine, or the error in them."""
     from corral.server.settings.config_file import ConfigError
-    from corral.server.settings.settings import load_settings
+    from corral.server.settings.settings_sources import load_settings
 
     try:
         return load_settings()
@@ -122,7 +122,7 @@ def configuration(terminal: Terminal) -> Finding:
 
 
 def _home() -> Path:
-    from corral.server.settings.settings import default_home
+    from corral.server.settings.settings_sources import default_home
 
     settings = _settings()
     if not isinstance(settings, str):

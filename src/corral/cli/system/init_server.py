@@ -102,7 +102,7 @@ def init_server(
 
 def _write(terminal: Terminal, answers: ServerAnswers, where: Path, *, replace: bool) -> None:
     from corral.server.settings.config_file import ConfigError
-    from corral.server.settings.settings import check_config
+    from corral.server.settings.settings_sources import check_config
     from corral.server.system.server_setup import CONFIG, files_for
     from corral.server.wiring.tls import check_certificate
 
@@ -178,7 +178,7 @@ def _account(name: str | None) -> str | None:
 
 
 def _own_home() -> Path:
-    from corral.server.settings.settings import default_home
+    from corral.server.settings.settings_sources import default_home
 
     return Path(os.environ["CORRAL_HOME"]) if os.environ.get("CORRAL_HOME") else default_home(os.environ)
 

@@ -26,7 +26,7 @@ HomeOption = Annotated[
 def server_settings(config: Path | None, home: Path | None, overrides: Mapping[str, Any] | None = None) -> Settings:
     """The settings that `corral up` would use."""
     from corral.server.settings.config_file import ConfigError
-    from corral.server.settings.settings import load_settings
+    from corral.server.settings.settings_sources import load_settings
 
     try:
         return load_settings(config=config, overrides={"home": home, **(overrides or {})})

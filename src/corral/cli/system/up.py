@@ -59,7 +59,7 @@ def up(
     # What is loaded until the server listens is kept: searching it for garbage is a sixth of the time of a start.
     gc.disable()
     from corral.server.settings.config_file import ConfigError
-    from corral.server.settings.settings import default_home, load_settings
+    from corral.server.settings.settings_sources import default_home, load_settings
     from corral.server.wiring.run import serve
 
     if demo and home is None and not os.environ.get("CORRAL_HOME"):

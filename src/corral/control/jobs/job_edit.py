@@ -31,7 +31,8 @@ from corral.control.people.permissions import function_for, require
 from corral.control.records import JobRecord, JobSpec
 from corral.control.storage.mounts import in_cluster, local_bytes_of
 from corral.core.fleet.resources import asked_by
-from corral.core.jobs.job_fields import KEPT_BY_JOB, KEPT_BY_SPEC, SIZE_FIELDS, Edit, JobField, editable
+from corral.core.jobs.field_types import Edit, JobField
+from corral.core.jobs.job_fields import KEPT_BY_JOB, KEPT_BY_SPEC, SIZE_FIELDS, editable
 from corral.core.model import CLUSTER_LABEL, Job, JobState
 from corral.core.snapshot.changes import DropJob, PutJob
 from corral.core.snapshot.waiting_lines import line_of

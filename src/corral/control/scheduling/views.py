@@ -160,11 +160,6 @@ def waiting_for_others(state: State, name: str) -> int:
     return state.snapshot.queued_in(name) - in_line
 
 
-def left_out(state: State) -> dict[str, frozenset[str]]:
-    """Nodes that a cluster reports and that are not used, by cluster: another cluster has one of that name."""
-    return dict(state.left_out)
-
-
 def score_views(state: State, now: float) -> list[ScoreView]:
     return [
         ScoreView(

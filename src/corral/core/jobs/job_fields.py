@@ -1,7 +1,8 @@
 """The table of job fields: every field of a submission is declared here, once.
 
 A row names the field as the API and job files do, the options of the commands that set it, where a job keeps the value,
-when the value can be changed, and who sees it. The other layers read the table:
+when the value can be changed, and who sees it. `field_types` has the parts of a row, `size_fields` the rows of sizes.
+The other layers read the table:
 
 - `cli/jobs/job_options` makes the options of `submit`, `clone`, `edit`, `preset run` and `workbench create`, and the
   keys of job files;
@@ -16,109 +17,22 @@ So a field that is kept as it is (`kept` is set) is written down in few places, 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any
 
-
-class JobCommand(StrEnum):
-    """A command that describes a job by options."""
-
-    SUBMIT = "submit"
-    CLONE = "clone"
-    EDIT = "edit"
-    PRESET_RUN = "preset run"
-    WORKBENCH_CREATE = "workbench create"
-
-
-SUBMIT, CLONE, EDIT = JobCommand.SUBMIT, JobCommand.CLONE, JobCommand.EDIT
-PRESET_RUN, WORKBENCH_CREATE = JobCommand.PRESET_RUN, JobCommand.WORKBENCH_CREATE
-
-
-class Reader(StrEnum):
-    """How a typed value becomes the value of a request."""
-
-    TYPED = "as typed"
-    #: a number that is mostly whole
-    AMOUNT = "an amount"
-    COMMAS = "a list, separated by commas"
-    #: NAME=VALUE, repeatable
-    PAIRS = "pairs"
-    #: made absolute on the caller's machine
-    PATH = "a path"
-    #: names of jobs, repeatable and separated by commas
-    JOBS = "jobs"
-
-
-class Kept(StrEnum):
-    """The object that keeps the value of a field as it was given."""
-
-    #: `core.model.Job`: values that decide about scheduling and the life of a job
-    JOB = "job"
-    #: `control.records.JobSpec`: values that are needed for a start, or that only describe the job
-    SPEC = "spec"
-
-
-class Edit(StrEnum):
-    """When a job's owner or an operator may change a field."""
-
-    NEVER = "never"
-    UNSTARTED = "until the first start"
-    WAITING = "while the job waits"
-    ALWAYS = "at any time"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Option:
-    """An option of one or several commands."""
-
-    #: the help text by command; a command that is missing here does not have the option
-    help: Mapping[JobCommand, str]
-    type: Any = str
-    #: on the command line, and a second key of job files; default: the field's name
-    flag: str = ""
-    metavar: str | None = None
-    read: Reader = Reader.TYPED
-    #: the text that `clone` and `edit` accept to take a setting away, and the value in the request
-    reset: tuple[Any, Any] | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class JobField:
-    #: in the API's requests, and the key of job files
-    name: str
-    #: None: only a job file or the API sets the field
-    option: Option | None = None
-    #: the option of `edit`, if it is typed in another way
-    edit_option: Option | None = None
-    #: None: the value is looked up or combined with others, by code of its own
-    kept: Kept | None = None
-    #: the attribute of the object that keeps the value, of the draft and of the API's view; default: the name
-    attribute: str = ""
-    #: the attribute of the installation's policies that decides if the field is not given; default: the model decides
-    installation: str = ""
-    edit: Edit = Edit.NEVER
-    #: the option of `sbatch` that has the same meaning and any text as its value
-    sbatch: str = ""
-    #: whether only the owner and operators see the value
-    is_private: bool = False
-    #: whether a search for a text looks at the value; only for a field of the spec that is not private
-    is_searched: bool = False
-    #: the name of the line in `corral show`, below the job's name; "": no line, or one that is made with other values
-    title: str = ""
-    #: whether the field says how large the job is
-    is_size: bool = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "attribute", self.attribute or self.name)
-
-    @property
-    def options(self) -> tuple[Option, ...]:
-        return tuple(option for option in (self.option, self.edit_option) if option is not None)
-
+from corral.core.jobs.field_types import (
+    CLONE,
+    EDIT,
+    PRESET_RUN,
+    SUBMIT,
+    WORKBENCH_CREATE,
+    Edit,
+    JobField,
+    Kept,
+    Option,
+    Reader,
+)
+from corral.core.jobs.size_fields import SIZE_ROWS
 
 _PREEMPTIBLE = "Whether the job may be preempted"
-_STARTS_OVER = "Whether an elastic job that never saved may start over for a resize"
 _MOUNT = "Mount a volume, local:SIZE or dataset:NAME@VERSION; repeatable."
 _HOLD = "Only create it; `corral start` queues it."
 _VARIABLE = "An environment variable; repeatable."
@@ -154,127 +68,7 @@ _ROWS = (
             },
         ),
     ),
-    JobField(
-        name="gpus",
-        edit=Edit.UNSTARTED,
-        is_size=True,
-        option=Option(
-            type=float,
-            metavar="N",
-            read=Reader.AMOUNT,
-            help={
-                SUBMIT: "GPUs per node; a fraction is a share of one.",
-                CLONE: "GPUs per node; a fraction is a share of one.",
-                EDIT: "GPUs per node: 0, a share such as 0.5, or whole GPUs.",
-                PRESET_RUN: "GPUs; 0 for CPUs only.",
-                WORKBENCH_CREATE: "GPUs; a fraction is a share of one.",
-            },
-        ),
-    ),
-    JobField(
-        name="min_gpus",
-        edit=Edit.UNSTARTED,
-        is_size=True,
-        option=Option(
-            type=int,
-            metavar="N",
-            help={
-                SUBMIT: "The least of an elastic job, which grows into idle GPUs.",
-                CLONE: "The least of an elastic job.",
-                EDIT: "The least of an elastic job.",
-            },
-        ),
-    ),
-    JobField(
-        name="max_gpus",
-        edit=Edit.UNSTARTED,
-        is_size=True,
-        option=Option(
-            type=int,
-            metavar="N",
-            help={
-                SUBMIT: "The most of an elastic job; on several nodes, of each node.",
-                CLONE: "The most of an elastic job.",
-                EDIT: "The most of an elastic job.",
-            },
-        ),
-    ),
-    JobField(
-        name="restart_unsaved",
-        kept=Kept.JOB,
-        edit=Edit.WAITING,
-        option=Option(
-            type=bool,
-            help={SUBMIT: f"{_STARTS_OVER}; default: no.", CLONE: f"{_STARTS_OVER}.", EDIT: f"{_STARTS_OVER}."},
-        ),
-    ),
-    JobField(
-        name="nodes",
-        edit=Edit.UNSTARTED,
-        is_size=True,
-        option=Option(
-            type=int,
-            metavar="N",
-            help={
-                SUBMIT: "Nodes that start together as one gang.",
-                CLONE: "Nodes that start together as one gang.",
-                EDIT: "Nodes that start together as one gang.",
-            },
-        ),
-    ),
-    JobField(
-        name="cpus",
-        edit=Edit.UNSTARTED,
-        is_size=True,
-        option=Option(
-            type=float,
-            metavar="N",
-            read=Reader.AMOUNT,
-            help={
-                SUBMIT: "CPUs per node.",
-                CLONE: "CPUs per node.",
-                EDIT: "CPUs per node.",
-                PRESET_RUN: "CPUs.",
-                WORKBENCH_CREATE: "CPUs.",
-            },
-        ),
-    ),
-    JobField(
-        name="memory",
-        edit=Edit.UNSTARTED,
-        is_size=True,
-        option=Option(
-            metavar="SIZE",
-            help={
-                SUBMIT: "Memory per node, such as 16GiB.",
-                CLONE: "Memory per node, such as 16GiB.",
-                EDIT: "Memory per node, such as 16GiB.",
-                PRESET_RUN: "Memory, such as 16GiB.",
-                WORKBENCH_CREATE: "Memory, such as 16GiB.",
-            },
-        ),
-    ),
-    JobField(
-        name="model",
-        edit=Edit.UNSTARTED,
-        is_size=True,
-        option=Option(
-            type=list[str],
-            metavar="MODEL",
-            help={
-                SUBMIT: "An accepted GPU model; repeatable.",
-                CLONE: "An accepted GPU model; repeatable.",
-                PRESET_RUN: "An accepted GPU model; repeatable.",
-                WORKBENCH_CREATE: "An accepted GPU model; repeatable.",
-            },
-        ),
-        edit_option=Option(
-            metavar="MODELS",
-            read=Reader.COMMAS,
-            reset=("any", None),
-            help={EDIT: "Accepted GPU models, separated by commas; any: every model."},
-        ),
-    ),
+    *SIZE_ROWS,
     JobField(
         name="labels",
         option=Option(

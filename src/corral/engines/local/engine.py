@@ -45,7 +45,7 @@ from corral.engines.attempts.isolation import Isolation
 from corral.engines.attempts.job_places import remove_tree
 from corral.engines.attempts.log_segments import DEFAULT_LIMIT_BYTES
 from corral.engines.attempts.rendezvous import meeting_port
-from corral.engines.attempts.terms import read_term, write_term
+from corral.engines.fence import Fence
 from corral.engines.local.attempts import AttemptFiles, LocalLogs, Marker, Tracked
 from corral.engines.local.cgroups import CgroupSupport, cgroup_support, sweep
 from corral.engines.local.containers.container_orders import ContainerRuntime, container_name
@@ -118,6 +118,7 @@ class LocalEngine:
         #: by attempt and rank: see `_layer`
         self._layers: dict[str, dict[int, str]] = {}
         self._closed = False
+        self._fence = Fence(self._layout.root)
         with self._lock:
             # The watcher exists before the first launch.
             self._launches = Launches(
@@ -136,11 +137,11 @@ class LocalEngine:
     # -------------------------------------------------------------------------------------------- Fenced
 
     def term_seen(self) -> int:
-        return read_term(self._layout.term_path)
+        return self._fence.term_seen()
 
     def lead(self, leadership: Leadership) -> None:
         with self._lock:
-            write_term(self._layout.term_path, leadership.term)
+            self._fence.lead(leadership.term)
             self._specs = replace(self._specs, leadership=leadership)
 
     # -------------------------------------------------------------------------------------------- Engine
@@ -192,7 +193,7 @@ class LocalEngine:
             self._files.refresh(tracked)
             if tracked.is_over:
                 return
-            self._files.stop(tracked, max(0.0, grace_seconds), self._term)
+            self._files.stop(tracked, max(0.0, grace_seconds), self._fence.term)
             self._launches.drop(attempt_id)
         self._watcher.look_at(attempt_id)
 
@@ -292,7 +293,7 @@ class LocalEngine:
         """Bring one attempt up to date, and stop the rest of a gang in which one instance ended badly."""
         with self._lock:
             tracked = self._find(attempt_id)
-            if tracked is not None and not self._is_superseded:
+            if tracked is not None and not self._fence.is_superseded:
                 self._look(tracked)
             return tracked
 
@@ -301,7 +302,7 @@ class LocalEngine:
         again that no supervisor has claimed."""
         nodes = self.fleet.nodes()
         with self._lock:
-            if not self._is_superseded:
+            if not self._fence.is_superseded:
                 for tracked in self._tracked.values():
                     self._look(tracked)
                 self._end_on_lost_nodes(nodes)
@@ -324,20 +325,7 @@ class LocalEngine:
     def _check_open(self) -> None:
         if self._closed:
             raise EngineUnavailable("the local engine is closed")
-        if self._is_superseded:
-            raise EngineUnavailable(
-                f"another server has taken over {self._layout.root} (it has term {self.term_seen()}, this server has "
-                f"term {self._term}): this server no longer starts or stops jobs there"
-            )
-
-    @property
-    def _term(self) -> int:
-        return self._specs.leadership.term
-
-    @property
-    def _is_superseded(self) -> bool:
-        """Whether a server with a later term uses this root. An engine without a term, as in tests, never is."""
-        return 0 < self._term < self.term_seen()
+        self._fence.check()
 
     def _marker_for(self, order: LaunchOrder) -> Marker:
         taken = {tracked.marker.master_port or 0 for tracked in self._tracked.values()}
@@ -372,7 +360,7 @@ class LocalEngine:
         if tracked.is_claimed:
             self._launches.drop(tracked.attempt_id)
         if not tracked.stop_sent and must_stop(tracked.instances):
-            self._files.stop(tracked, tracked.marker.grace_seconds, self._term)
+            self._files.stop(tracked, tracked.marker.grace_seconds, self._fence.term)
 
     def _end_on_lost_nodes(self, nodes: Iterable[Node]) -> None:
         """End the attempts on virtual nodes that a drill took down, as on a real node that goes down."""

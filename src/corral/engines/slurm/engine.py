@@ -39,13 +39,10 @@ from corral.core.model import EndReason
 from corral.engines.attempts.aggregation import must_stop
 from corral.engines.attempts.fold_worker import QUIET_SECONDS, FoldHomes, FoldWorker, keep_homes
 from corral.engines.attempts.instance_messages import StorageSpec
-from corral.engines.attempts.terms import TERM, read_term, write_term
+from corral.engines.fence import Fence
 from corral.engines.slurm.attempts import run_directory, slurm_attempt
 from corral.engines.slurm.attempts.installation import engine_id, installed_program
-from corral.engines.slurm.attempts.job_orders import (
-    SlurmRules,
-    check_order,
-)
+from corral.engines.slurm.attempts.job_orders import SlurmRules, check_order
 from corral.engines.slurm.attempts.logs import read_log, trim_log
 from corral.engines.slurm.attempts.node_reports import NodeReports
 from corral.engines.slurm.attempts.preparation import Preparations, Prepared
@@ -120,7 +117,7 @@ class SlurmEngine:
         self._reservation_nodes = ReservationNodes(slurm, self._rules.extra)
         self._tracker = JobTracker(slurm, self._layout, self._mark, self._submitted, self._lock)
         self._closed = False
-        self._term_path, self._term = str(root / TERM), 0
+        self._fence = Fence(root)
         for attempt_id in self._layout.live():
             if (attempt := slurm_attempt.load(self._layout, attempt_id)) is None:
                 # An earlier server was preparing this attempt. The controller launches it again.
@@ -139,12 +136,11 @@ class SlurmEngine:
     # -------------------------------------------------------------------------------------------- Fenced
 
     def term_seen(self) -> int:
-        return read_term(self._term_path)
+        return self._fence.term_seen()
 
     def lead(self, leadership: Leadership) -> None:
         # If an older server submits an attempt after this, both jobs are for the same attempt: only one can claim it.
-        write_term(self._term_path, leadership.term)
-        self._term = leadership.term
+        self._fence.lead(leadership.term)
 
     # -------------------------------------------------------------------------------------------- Engine
 
@@ -329,7 +325,7 @@ class SlurmEngine:
         """The safety net: refresh all attempts that are not over, with Slurm's state of their jobs. Without such an
         attempt Slurm is not queried."""
         with self._lock:
-            if self._is_superseded:
+            if self._fence.is_superseded:
                 return list(self._attempts.values())
             live = [attempt for attempt in self._attempts.values() if not attempt.is_over]
         if live:
@@ -349,15 +345,7 @@ class SlurmEngine:
     def _check_open(self) -> None:
         if self._closed:
             raise EngineUnavailable("the Slurm engine is closed")
-        if self._is_superseded:
-            raise EngineUnavailable(
-                f"another server has taken over {self._layout.root} (it has term {self.term_seen()}, this server has "
-                f"term {self._term}): this server no longer starts or stops jobs there"
-            )
-
-    @property
-    def _is_superseded(self) -> bool:
-        return 0 < self._term < self.term_seen()
+        self._fence.check()
 
     def _take_prepared(self, order: LaunchOrder, prepared: Prepared) -> None:
         """The storage of the attempt is ready, or failed. Runs on a thread of its own, so it handles every error."""

@@ -1,6 +1,7 @@
 """Passwords: hashed with Argon2, slowly and on threads of their own, never on the event loop.
 
-Decides how passwords are stored and compared, and which ones are acceptable; not who may sign in.
+Decides how passwords are stored and compared, not who may sign in. `core/people/password_rules` decides which passwords
+are accepted.
 """
 
 from __future__ import annotations
@@ -12,9 +13,6 @@ from functools import cached_property
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
-
-MIN_LENGTH = 8
-MAX_LENGTH = 256
 
 
 class Passwords:
@@ -48,17 +46,6 @@ class Passwords:
         except (VerificationError, InvalidHashError):
             return False
         return password_hash is not None
-
-
-def refusal_of(password: str) -> str | None:
-    """Why a new password is not acceptable, or None if it is."""
-    if len(password) < MIN_LENGTH:
-        return f"must have at least {MIN_LENGTH} characters"
-    if len(password) > MAX_LENGTH:
-        return f"must have at most {MAX_LENGTH} characters"
-    if "\x00" in password or password.isspace():
-        return "must not be blank or contain NUL characters"
-    return None
 
 
 def one_time_password() -> str:

@@ -12,8 +12,8 @@ from corral.control.live.unit_of_work import PLATFORM, Caller, Work
 from corral.control.people import user_accounts
 from corral.control.ports import Transaction
 from corral.control.records import CredentialKind, CredentialRecord, EventFilter, Role, UserRecord
+from corral.core.people.password_rules import refusal_of
 from corral.server.auth.callers import is_secure, session_cookie
-from corral.server.auth.passwords import refusal_of
 from corral.server.auth.secrets import new_credential_id, new_csrf_token, new_session_id, secret_hash
 from corral.server.http.context import ServerContext
 from corral.server.http.problems import Problem, invalid_field

@@ -10,7 +10,8 @@ from corral.control.jobs.job_kinds import check_declared
 from corral.control.jobs.jobs import JobChange, JobDraft
 from corral.control.records import TASK_LABEL, JobSpec
 from corral.control.storage.mount_text import MountRequest, mount_request, parse_mount
-from corral.core.jobs.job_fields import KEPT_BY_JOB, KEPT_BY_SPEC, JobField
+from corral.core.jobs.field_types import JobField
+from corral.core.jobs.job_fields import KEPT_BY_JOB, KEPT_BY_SPEC
 from corral.core.model import JobKind, Request
 from corral.core.quantities import parse_cpus, parse_gpus
 from corral.server.schemas.jobs.job_bodies import JobClone, JobCreate, JobEdit, MountBody

@@ -51,6 +51,14 @@ Label = Annotated[Text, Field(max_length=253)]
 Duration = Annotated[
     float, BeforeValidator(parse_duration), WithJsonSchema({**_NUMBER_OR_TEXT, "examples": [7200, "2h", "1d12h"]})
 ]
+
+
+def described_bounds(least: float, most: float) -> WithJsonSchema:
+    """The bounds of a duration in seconds, for the API's description."""
+    number = {"type": "number", "minimum": least, "maximum": most}
+    return WithJsonSchema({"anyOf": [number, {"type": "string"}], "examples": [least or most, f"{round(most / 60)}m"]})
+
+
 Size = Annotated[
     int, BeforeValidator(parse_bytes), WithJsonSchema({**_NUMBER_OR_TEXT, "examples": [17179869184, "16GiB"]})
 ]

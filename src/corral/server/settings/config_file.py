@@ -63,11 +63,6 @@ class ConfigTree:
         return f"{self.name}:1"
 
 
-def read_config(path: Path) -> ConfigTree:
-    """The file's values. Raises ConfigError if the file cannot be read or is not valid."""
-    return parse_config(read_text(path), str(path))
-
-
 def read_text(path: Path) -> str:
     """The file's text. Raises ConfigError if the file cannot be read."""
     name = str(path)

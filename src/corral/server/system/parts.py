@@ -20,7 +20,7 @@ from corral.control.live.worker import Worker, WorkerHealth, workers_alive
 from corral.control.ports import Clock, Engine, EnginePart, EnginePartKind, HasParts, History, StoreUnavailable
 from corral.core.counts import counted
 from corral.core.visible_text import visible_line
-from corral.server.settings.cluster_sections import ClusterSettings
+from corral.server.settings.sections.cluster_sections import ClusterSettings
 from corral.server.settings.settings import Settings
 from corral.server.system.disk_guard import DiskGuard
 from corral.server.system.recent_log import LogFilter, RecentLog

@@ -15,8 +15,8 @@ from corral.engines.local.engine import LocalEngine
 from corral.engines.local.fleet import HostFleet, VirtualFleet
 from corral.engines.registry import open_engine, open_logs
 from corral.engines.storage.storage_specs import StoragePlaces
-from corral.server.settings.cluster_sections import ClusterSettings, KubernetesSettings, SlurmSettings
-from corral.server.settings.sections import LocalSettings
+from corral.server.settings.sections.cluster_sections import ClusterSettings, KubernetesSettings, SlurmSettings
+from corral.server.settings.sections.server_sections import LocalSettings
 from corral.server.settings.settings import Settings
 
 

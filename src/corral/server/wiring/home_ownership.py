@@ -18,7 +18,7 @@ from corral.control.ports import Place, StoreHolder
 from corral.engines.attempts.environment import INSTALLATION_VARIABLE, RUN_DIR_VARIABLE
 from corral.engines.attempts.processes import boot_id, processes_with_env
 from corral.server.schemas.base import rfc3339
-from corral.server.settings.cluster_sections import ClusterSettings
+from corral.server.settings.sections.cluster_sections import ClusterSettings
 from corral.server.settings.settings import Settings
 from corral.server.wiring.home_lock import holder_of
 

@@ -83,10 +83,6 @@ class Membership:
         """The server that leads, as far as this one knows."""
         return self._leader
 
-    @property
-    def has_lease(self) -> bool:
-        return bool(self._token)
-
     def is_server(self, name: str, key: str) -> bool:
         """Whether a forwarded request comes from another server of this store."""
         known = self._others.get(name)

@@ -28,7 +28,8 @@ from corral.server.demo import Demo
 from corral.server.http.app import VERSION, present_context
 from corral.server.http.connections import ConnectionLimits, limited_protocol
 from corral.server.http.context import ServerContext
-from corral.server.settings.settings import Settings, without_password
+from corral.server.settings.settings import Settings
+from corral.server.settings.shown_settings import without_password
 from corral.server.wiring.assembly import assembled
 from corral.server.wiring.home_lock import HomeLock, HomeLocked
 from corral.server.wiring.home_ownership import LivingElsewhere, held_text

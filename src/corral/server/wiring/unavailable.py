@@ -12,7 +12,7 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from corral.server.http.problems import store_unavailable
-from corral.server.settings.sections import ServerSettings
+from corral.server.settings.sections.server_sections import ServerSettings
 
 log = logging.getLogger("corral.server")
 

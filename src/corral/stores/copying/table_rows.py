@@ -31,14 +31,9 @@ def tables_of(connection: Connection) -> list[Table]:
     return [table for table in found.sorted_tables if table.name not in _NOT_COPIED]
 
 
-def rows_of(connection: Connection, table: Table) -> Iterator[Row]:
+def pages_of(connection: Connection, table: Table) -> Iterator[list[Row]]:
     """Every row in the order of the primary key, without the marks of copies. Rows behind the last one that was
     returned may be changed meanwhile."""
-    for page in pages_of(connection, table):
-        yield from page
-
-
-def pages_of(connection: Connection, table: Table) -> Iterator[list[Row]]:
     keys = list(table.primary_key.columns)
     at = key_positions(table)
     first = select(table).order_by(*keys).limit(PAGE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -17,6 +17,7 @@ from corral.stores.database import row_codec
 from corral.stores.database.commit_guard import refuse
 from corral.stores.database.rows import readable
 from corral.stores.database.statements import BatchStatement, replace_rows, upsert
+from corral.stores.fleet.value_rows import ValueRows
 from corral.stores.schema.tables import gpu_rows, node_rows, pool_rows, queue_rows
 
 
@@ -44,6 +45,28 @@ _GPUS = select(gpu_rows).order_by(gpu_rows.c.node_id, gpu_rows.c.gpu_index, gpu_
 _QUEUES = select(queue_rows).order_by(queue_rows.c.name)
 
 
+_VALUE = attrgetter("value")
+_NODE = ValueRows(
+    Node,
+    node_rows,
+    forms={
+        "state": (_VALUE, NodeState),
+        "withheld": (_VALUE, NodeState),
+        "labels": (row_codec.to_json, lambda text: row_codec.load_pairs(row_codec.from_json(text))),
+    },
+)
+_GPU = ValueRows(Gpu, gpu_rows, forms={"health": (_VALUE, GpuHealth)}, fields={"gpu_index": "index"})
+_QUEUE = ValueRows(
+    Queue,
+    queue_rows,
+    forms={
+        "blocking": (_VALUE, Blocking),
+        "kinds": (row_codec.encode_names, partial(row_codec.decode_names, JobKind)),
+        "groups": (row_codec.encode_names, partial(row_codec.decode_names, str)),
+    },
+)
+
+
 class SqlFleetTable:
     """Implements `corral.control.ports.FleetTable`. Nodes, pools and queues come sorted by name, GPUs by index."""
 
@@ -53,22 +76,19 @@ class SqlFleetTable:
     def nodes(self) -> list[Node]:
         gpus: defaultdict[str, list[Gpu]] = defaultdict(list)
         rows = self._connection.execute(_GPUS)
-        for node_id, gpu in readable(self._connection, "gpus", rows, lambda row: (row.node_id, _gpu_of(row))):
+        for node_id, gpu in readable(self._connection, "gpus", rows, _gpu_of):
             gpus[node_id].append(gpu)
         rows = self._connection.execute(_NODES)
-        return readable(self._connection, "nodes", rows, lambda row: _node_of(row, tuple(gpus[row.id])))
+        return readable(self._connection, "nodes", rows, lambda row: _NODE.value(row, gpus=tuple(gpus[row.id])))
 
     def save_nodes(self, nodes: Sequence[Node]) -> None:
-        _SAVE_NODE.run(self._connection, [_node_row(node) for node in nodes])
+        _SAVE_NODE.run(self._connection, [_NODE.row(node) for node in nodes])
         # First delete all old GPUs, so that a GPU that moved between two of these nodes is stored with its new node.
         _DELETE_GPUS.run(self._connection, [(node.id,) for node in nodes])
-        _SAVE_GPU.run(self._connection, [_gpu_row(gpu, node.id) for node in nodes for gpu in node.gpus])
+        _SAVE_GPU.run(self._connection, [_GPU.row(gpu, node_id=node.id) for node in nodes for gpu in node.gpus])
 
     def delete_nodes(self, node_ids: Sequence[str]) -> None:
         _DELETE_NODES.run(self._connection, [(row_codec.storable(node_id),) for node_id in node_ids])
-
-    def save_gpu(self, gpu: Gpu) -> None:
-        self.save_gpus([gpu])
 
     def save_gpus(self, gpus: Sequence[Gpu]) -> None:
         """Save all of them. Raises StoreConflict if one does not exist (any more)."""
@@ -91,72 +111,15 @@ class SqlFleetTable:
         self._connection.execute(delete(pool_rows).where(pool_rows.c.name == name))
 
     def queues(self) -> list[Queue]:
-        return readable(self._connection, "queues", self._connection.execute(_QUEUES), _queue_of)
+        return readable(self._connection, "queues", self._connection.execute(_QUEUES), _QUEUE.value)
 
     def save_queue(self, queue: Queue) -> None:
-        _SAVE_QUEUE.run(self._connection, [_queue_row(queue)])
+        _SAVE_QUEUE.run(self._connection, [_QUEUE.row(queue)])
 
     def delete_queue(self, name: str) -> None:
         self._connection.execute(delete(queue_rows).where(queue_rows.c.name == name))
 
 
-def _node_row(node: Node) -> tuple[Any, ...]:
-    return (
-        node.id,
-        node.cluster,
-        node.state.value,
-        node.cpu_milli,
-        node.memory_bytes,
-        row_codec.to_json(node.labels),
-        node.load,
-        node.withheld.value,
-    )
-
-
-def _node_of(row: Any, gpus: tuple[Gpu, ...]) -> Node:
-    return Node(
-        id=row.id,
-        cluster=row.cluster,
-        state=NodeState(row.state),
-        cpu_milli=row.cpu_milli,
-        memory_bytes=row.memory_bytes,
-        gpus=gpus,
-        labels=row_codec.load_pairs(row_codec.from_json(row.labels)),
-        load=row.load,
-        withheld=NodeState(row.withheld),
-    )
-
-
-def _gpu_row(gpu: Gpu, node_id: str) -> tuple[Any, ...]:
-    return (gpu.id, node_id, gpu.index, gpu.model, gpu.memory_bytes, gpu.health.value, gpu.pool, gpu.link_group)
-
-
-def _gpu_of(row: Any) -> Gpu:
-    return Gpu(
-        id=row.id,
-        index=row.gpu_index,
-        model=row.model,
-        memory_bytes=row.memory_bytes,
-        health=GpuHealth(row.health),
-        pool=row.pool,
-        link_group=row.link_group,
-    )
-
-
-#: Settings of a queue that a column has in another form: how they are written, and how they are read.
-_QUEUE_FORMS: Mapping[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
-    "blocking": (attrgetter("value"), Blocking),
-    "kinds": (row_codec.encode_names, partial(row_codec.decode_names, JobKind)),
-    "groups": (row_codec.encode_names, partial(row_codec.decode_names, str)),
-}
-_AS_IT_IS = (lambda value: value, lambda value: value)
-
-
-def _queue_row(queue: Queue) -> tuple[Any, ...]:
-    return tuple(
-        _QUEUE_FORMS.get(column.name, _AS_IT_IS)[0](getattr(queue, column.name)) for column in queue_rows.columns
-    )
-
-
-def _queue_of(row: Any) -> Queue:
-    return Queue(**{name: _QUEUE_FORMS.get(name, _AS_IT_IS)[1](value) for name, value in row._mapping.items()})
+def _gpu_of(row: Any) -> tuple[str, Gpu]:
+    """A GPU, after the id of its node."""
+    return row.node_id, _GPU.value(row, without=("node_id",))

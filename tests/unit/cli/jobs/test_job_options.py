@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from corral.cli.jobs.job_options import FILE_KEYS, JOB_OPTIONS
-from corral.core.jobs.job_fields import JOB_FIELDS, JobCommand
+from corral.core.jobs.field_types import JobCommand
+from corral.core.jobs.job_fields import JOB_FIELDS
 from tests.unit.cli.runner import corral
 from tests.unit.client.scripted_server import as_json, problem, scripted
 

@@ -15,7 +15,6 @@ from corral.control.jobs import jobs
 from corral.control.live.reconcile import SETTLE_SECONDS, reconcile
 from corral.control.monitoring import gpu_health
 from corral.control.ports import AttemptPhase, Observation, Store
-from corral.control.scheduling import views
 from corral.core.jobs.backoff import BACKOFF_SECONDS
 from corral.core.jobs.lifecycle import Launch, Stop
 from corral.core.model import EndReason, GpuHealth, JobState, NodeState
@@ -203,7 +202,7 @@ def states(desk: Desk) -> dict[str, NodeState]:
 def test_a_node_that_is_gone_is_down_and_keeps_what_was_decided_about_it(desk: Desk) -> None:
     (job,) = desk.started(draft("training"))
     with desk.store.write() as tx:
-        tx.fleet.save_gpu(replace(N1.gpus[1], pool="night"))
+        tx.fleet.save_gpus([replace(N1.gpus[1], pool="night")])
     desk.state = desk.loaded()
     desk.now += 10.0
     for _ in range(2):
@@ -358,7 +357,7 @@ def test_what_operators_decided_outlives_an_observation(desk: Desk) -> None:
     desk.do(node_actions.cordon, ROOT, "n1")
     suspect = replace(TWO_NODES[1].gpus[0], health=GpuHealth.SUSPECT, pool="night")
     with desk.store.write() as tx:
-        tx.fleet.save_gpu(suspect)
+        tx.fleet.save_gpus([suspect])
     desk.state = desk.loaded()
     desk.observe(node("n1", gpus=4, labels=(("zone", "a"),)), TWO_NODES[1])
     known = desk.state.snapshot.nodes
@@ -394,8 +393,8 @@ def test_two_clusters_cannot_have_a_node_of_the_same_name(desk: Desk) -> None:
     nodes = desk.state.snapshot.nodes
     assert {name: found.cluster for name, found in nodes.items()} == {"n1": "local", "n2": "local", "n9": "far"}
     assert len(nodes["n1"].gpus) == 4
-    assert views.left_out(desk.state)["far"] == {"n1"}
+    assert desk.state.left_out["far"] == {"n1"}
     # It is the other's as soon as the first has it no more.
     desk.observe(TWO_NODES[1])
     desk.do(reconcile, "far", Observation(nodes=(twin, other), attempts=()), desk.now)
-    assert (desk.state.snapshot.nodes["n1"].cluster, views.left_out(desk.state)["far"]) == ("far", frozenset())
+    assert (desk.state.snapshot.nodes["n1"].cluster, desk.state.left_out["far"]) == ("far", frozenset())

@@ -11,7 +11,7 @@ from corral.engines.attempts.accounts import Account, AccountRules
 from corral.engines.slurm.factory import slurm_access
 from corral.engines.slurm.root_users import root_on_nodes
 from corral.engines.slurm.slurm_api.commands import SlurmCommands
-from corral.server.settings.cluster_sections import SlurmSettings
+from corral.server.settings.sections.cluster_sections import SlurmSettings
 
 ACCOUNTS = {"root": Account(name="root", uid=0, gid=0), "ada": Account(name="ada", uid=1001, gid=1001)}
 

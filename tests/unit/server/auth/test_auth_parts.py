@@ -22,8 +22,9 @@ from corral.control.records import (
     Scope,
     UserRecord,
 )
+from corral.core.people.password_rules import refusal_of
 from corral.server.auth.identity import Identities
-from corral.server.auth.passwords import Passwords, one_time_password, refusal_of
+from corral.server.auth.passwords import Passwords, one_time_password
 from corral.server.auth.secrets import new_token, secret_hash
 from corral.server.auth.throttle import LoginThrottle
 

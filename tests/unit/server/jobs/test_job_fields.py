@@ -13,17 +13,8 @@ from corral.control.errors import NotFound, WrongState
 from corral.control.jobs import job_clone, job_edit, jobs
 from corral.control.ports import AttemptPhase, Store
 from corral.control.records import DEFAULT_TARGET, JobFilter, JobRecord, JobSpec
-from corral.core.jobs.job_fields import (
-    JOB_FIELDS,
-    KEPT_BY_JOB,
-    KEPT_BY_SPEC,
-    SUBMIT,
-    WORKBENCH_CREATE,
-    Edit,
-    JobField,
-    Kept,
-    editable,
-)
+from corral.core.jobs.field_types import SUBMIT, WORKBENCH_CREATE, Edit, JobField, Kept
+from corral.core.jobs.job_fields import JOB_FIELDS, KEPT_BY_JOB, KEPT_BY_SPEC, editable
 from corral.core.model import Job
 from corral.server.jobs.drafts import change_of, clone_of, draft_of
 from corral.server.schemas.jobs.job_bodies import JobArray, JobClone, JobCreate, JobEdit

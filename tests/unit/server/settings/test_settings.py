@@ -12,10 +12,11 @@ from corral.core.model import JobKind
 from corral.core.people.quota import Quota
 from corral.core.snapshot.installation import DEFAULT_BACKFILL, DEFAULT_PREEMPTION, BackfillRules, PreemptionRules
 from corral.core.storage.volumes import VolumeType
-from corral.server.settings.cluster_sections import SlurmRestSettings, SlurmSettings
 from corral.server.settings.config_file import ConfigError
 from corral.server.settings.gpu_manager_import import import_config
-from corral.server.settings.settings import check_config, load_settings, show_settings
+from corral.server.settings.sections.cluster_sections import SlurmRestSettings, SlurmSettings
+from corral.server.settings.settings_sources import check_config, load_settings
+from corral.server.settings.shown_settings import show_settings
 
 
 def write(tmp_path: Path, text: str) -> Path:

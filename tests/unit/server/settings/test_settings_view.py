@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from corral.server.schemas.system.settings import MASK, settings_view
-from corral.server.settings.settings import SettingsFile, load_settings
+from corral.server.settings.settings import SettingsFile
+from corral.server.settings.settings_sources import load_settings
 
 CONFIG = """
 storage: {database: "postgresql://corral:hidden-1@db/corral"}

@@ -10,7 +10,8 @@ import pytest
 from corral.control.ports import LaunchRefused
 from corral.engines.attempts.accounts import Account
 from corral.server.demo.sample_setup import PEOPLE
-from corral.server.settings.settings import Settings, load_settings
+from corral.server.settings.settings import Settings
+from corral.server.settings.settings_sources import load_settings
 from corral.server.system import isolation
 from corral.server.system.isolation import Separation
 from corral.server.wiring.run import DEMO_NODES, for_demo

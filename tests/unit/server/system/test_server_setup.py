@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from corral.server.settings.settings import check_config, load_settings
+from corral.server.settings.settings_sources import check_config, load_settings
 from corral.server.system.server_setup import ServerAnswers, files_for
 
 COMBINATIONS = list(

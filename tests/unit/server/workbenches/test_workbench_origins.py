@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from starlette.datastructures import URL
 
 from corral.server.http.problems import Problem
-from corral.server.settings.sections import ServerSettings, WorkbenchSettings
+from corral.server.settings.sections.server_sections import ServerSettings, WorkbenchSettings
 from corral.server.settings.settings import Settings
 from corral.server.workbenches.workbench_origins import WorkbenchOrigins, is_loopback
 from corral.server.workbenches.workbench_ports import WorkbenchPorts

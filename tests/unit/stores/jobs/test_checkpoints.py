@@ -133,6 +133,15 @@ def test_a_program_hears_the_request(place: Place) -> None:
     assert Keeper(Surroundings(directory=place.directory)).due()
 
 
+def test_a_request_replaces_a_link_and_does_not_follow_it(place: Place, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("as it was")
+    (place.directory / ".request").symlink_to(precious)
+    place.checkpoints.request(JOB)
+    assert not (place.directory / ".request").is_symlink()
+    assert precious.read_text() == "as it was"
+
+
 def looked_up(checkpoints: DirectoryCheckpoints, user: str = "ann") -> SavedWork | None:
     answers: SimpleQueue[SavedWork | None] = SimpleQueue()
     checkpoints.look_up(JOB, user, answers.put)

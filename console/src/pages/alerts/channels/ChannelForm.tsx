@@ -5,6 +5,7 @@ import { useState } from "react";
 
 import { api, sent, type Schema } from "@/api/client";
 import { SEVERITIES } from "@/api/enumerations";
+import { ChannelCreate } from "@/api/limits";
 import { useAction } from "@/api/useAction";
 import { addressOf, isHook, KINDS, NEEDED, NO_PARTS, type Kind, type Parts } from "@/pages/alerts/channels/address";
 import { AddressFields } from "@/pages/alerts/channels/AddressFields";
@@ -112,7 +113,13 @@ export function ChannelForm({ channel, onClose }: { channel?: ChannelView; onClo
         data={SEVERITIES.map((value) => ({ value, label: s(value) }))}
         {...form.getInputProps("min_severity")}
       />
-      <Textarea label={t("description")} autosize minRows={2} maxLength={500} {...form.getInputProps("description")} />
+      <Textarea
+        label={t("description")}
+        autosize
+        minRows={2}
+        maxLength={ChannelCreate.description.most}
+        {...form.getInputProps("description")}
+      />
       <Switch label={t("enabled")} {...form.getInputProps("enabled", { type: "checkbox" })} />
     </FormDrawer>
   );

@@ -20,6 +20,7 @@ import { $api, api, sent } from "@/api/client";
 import { ALERT_ACTIONS } from "@/api/enumerations";
 import { SEVERITIES } from "@/api/enumerations";
 import { COMPARISONS } from "@/api/enumerations";
+import { RuleCreate } from "@/api/limits";
 import { RULE_NAME } from "@/api/names";
 import { useAll } from "@/api/useAll";
 import { bodyOf, draftOf, FITTING, thresholdOf, previewOf, type Draft } from "@/pages/alerts/rules/draft";
@@ -157,7 +158,13 @@ function Consequences({ form }: { form: Form }) {
         {...form.getInputProps("channels")}
       />
       <ActionChoice form={form} />
-      <Textarea label={t("description")} autosize minRows={2} maxLength={1000} {...form.getInputProps("description")} />
+      <Textarea
+        label={t("description")}
+        autosize
+        minRows={2}
+        maxLength={RuleCreate.description.most}
+        {...form.getInputProps("description")}
+      />
       <Group gap="xl">
         <Switch label={t("notifyResolved")} {...form.getInputProps("notify_resolved", { type: "checkbox" })} />
         <Switch label={t("enabled")} {...form.getInputProps("enabled", { type: "checkbox" })} />

@@ -4,6 +4,7 @@ import { CircleCheck, TriangleAlert } from "lucide-react";
 import { useMemo } from "react";
 
 import type { Schema } from "@/api/client";
+import { FlavorCreate } from "@/api/limits";
 import { SETTING_NAME } from "@/api/names";
 import { draftOf, labelFault, labelTexts, matching, type Draft, type Flavor } from "@/pages/fleet/flavors/draft";
 import { useSaveFlavor } from "@/pages/fleet/flavors/useFlavorAdmin";
@@ -74,7 +75,13 @@ export function FlavorForm({ flavor, taken, nodes, onClose }: FlavorFormProps) {
       <Text size="xs" c="dimmed">
         {t("perGpuHint")}
       </Text>
-      <Textarea label={c("description")} autosize minRows={2} maxLength={1000} {...form.getInputProps("description")} />
+      <Textarea
+        label={c("description")}
+        autosize
+        minRows={2}
+        maxLength={FlavorCreate.description.most}
+        {...form.getInputProps("description")}
+      />
       <Matches draft={form.getValues()} nodes={nodes} />
     </FormDrawer>
   );

@@ -3,6 +3,7 @@ import { useForm } from "@mantine/form";
 
 import type { Schema } from "@/api/client";
 import { JOB_KINDS } from "@/api/enumerations";
+import { PackageCreate } from "@/api/limits";
 import { SETTING_NAME } from "@/api/names";
 import { cpusOf, draftOf, gpusOf, sizeOf, type Draft, type Package } from "@/pages/fleet/packages/draft";
 import type { Node } from "@/pages/fleet/packages/fit";
@@ -70,7 +71,13 @@ export function PackageForm({ one, taken, flavors, nodes, onClose }: PackageForm
         {...form.getInputProps("rdma", { type: "checkbox" })}
       />
       <Kinds form={form} />
-      <Textarea label={c("description")} autosize minRows={2} maxLength={1000} {...form.getInputProps("description")} />
+      <Textarea
+        label={c("description")}
+        autosize
+        minRows={2}
+        maxLength={PackageCreate.description.most}
+        {...form.getInputProps("description")}
+      />
       {size !== undefined && (
         <Preview size={size} flavor={flavors.find((flavor) => flavor.name === form.getValues().flavor)} nodes={nodes} />
       )}

@@ -2,6 +2,7 @@ import { Textarea, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 
 import { api, sent, type Schema } from "@/api/client";
+import { PoolCreate } from "@/api/limits";
 import { SETTING_NAME } from "@/api/names";
 import type { Gpu } from "@/pages/fleet/pools/fleet";
 import { GpuPicker } from "@/pages/fleet/pools/GpuPicker";
@@ -77,7 +78,13 @@ export function PoolForm({
           {...form.getInputProps("name")}
         />
       )}
-      <Textarea label={c("description")} autosize minRows={2} maxLength={1000} {...form.getInputProps("description")} />
+      <Textarea
+        label={c("description")}
+        autosize
+        minRows={2}
+        maxLength={PoolCreate.description.most}
+        {...form.getInputProps("description")}
+      />
       {isNew && (
         <GpuPicker
           gpus={gpus}

@@ -3,6 +3,7 @@ import { NumberInput, Select, Textarea, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 
 import { api, sent, type Schema } from "@/api/client";
+import { JobCreate } from "@/api/limits";
 import { useAll } from "@/api/useAll";
 import { isWaiting, type Job } from "@/pages/jobs/actions/possible";
 import { texts } from "@/pages/jobs/actions/texts";
@@ -85,8 +86,8 @@ export function EditDrawer({ job, title, onClose }: { job: Job; title: string; o
           <NumberInput
             label={t("priority")}
             description={t("priorityHint")}
-            min={0}
-            max={100}
+            min={JobCreate.priority.least}
+            max={JobCreate.priority.most}
             allowDecimal={false}
             {...form.getInputProps("priority")}
           />

@@ -3,6 +3,7 @@ import { SegmentedControl, Select, Stack, TagsInput, Text, Textarea, TextInput }
 import { useForm, type FormErrors, type UseFormReturnType } from "@mantine/form";
 
 import { api, sent } from "@/api/client";
+import { ImageCreate } from "@/api/limits";
 import { IMAGE_NAME } from "@/api/names";
 import { useAll } from "@/api/useAll";
 import { useIsOperator, useMe } from "@/app/session";
@@ -92,7 +93,13 @@ function ImageFields({ form, image }: FieldsProps) {
       />
       <VisibilityField form={form} image={image} />
       <Credential form={form} image={image} />
-      <Textarea label={c("description")} autosize minRows={2} maxLength={1000} {...form.getInputProps("description")} />
+      <Textarea
+        label={c("description")}
+        autosize
+        minRows={2}
+        maxLength={ImageCreate.description.most}
+        {...form.getInputProps("description")}
+      />
     </Stack>
   );
 }

@@ -4,6 +4,7 @@
  * the rows with the API's description.
  */
 import type { Schema } from "@/api/client";
+import { JobCreate } from "@/api/limits";
 import { durationText } from "@/texts/durations";
 import type { Pair } from "@/texts/texts";
 
@@ -42,7 +43,7 @@ export const PLAIN_FIELDS = [
   {
     name: "description",
     type: "lines",
-    most: 500,
+    ...JobCreate.description,
     read: (job) => job.description,
     place: "name",
     label: ["Description", "说明"],
@@ -90,8 +91,7 @@ export const PLAIN_FIELDS = [
   {
     name: "priority",
     type: "whole",
-    least: 0,
-    most: 100,
+    ...JobCreate.priority,
     read: (job) => job.priority,
     place: "order",
     label: ["Priority", "优先级"],
@@ -103,8 +103,7 @@ export const PLAIN_FIELDS = [
   {
     name: "max_retries",
     type: "whole",
-    least: 0,
-    most: 100,
+    ...JobCreate.max_retries,
     read: (job) => job.max_retries,
     place: "order",
     label: ["Retries", "重试次数"],
@@ -118,8 +117,7 @@ export const PLAIN_FIELDS = [
   {
     name: "checkpoint_interval",
     type: "duration",
-    least: 1,
-    most: 7 * 86_400,
+    ...JobCreate.checkpoint_interval,
     read: (job) => job.checkpoint_interval_seconds,
     place: "more",
     label: ["Checkpoint interval", "检查点间隔"],
@@ -129,7 +127,7 @@ export const PLAIN_FIELDS = [
   {
     name: "commit_outputs",
     type: "lines",
-    most: 1000,
+    ...JobCreate.commit_outputs,
     read: (job) => job.commit_outputs,
     place: "more",
     label: ["Commit outputs", "提交输出"],
@@ -144,8 +142,7 @@ export const PLAIN_FIELDS = [
   {
     name: "grace",
     type: "duration",
-    least: 0,
-    most: 3_600,
+    ...JobCreate.grace,
     read: (job) => job.grace_seconds,
     place: "more",
     label: ["Grace time", "宽限时间"],

@@ -2,6 +2,7 @@ import { TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 
 import { api, sent } from "@/api/client";
+import { GrantCreate } from "@/api/limits";
 import { texts } from "@/pages/people/budgets/texts";
 import { useBudgetText, type Budget } from "@/parts/AccountBudgets";
 import { FormDrawer } from "@/parts/FormDrawer";
@@ -38,7 +39,7 @@ export function GrantForm({ budget, onClose }: { budget: Budget; onClose: () => 
         data-autofocus
         {...form.getInputProps("amount_micro")}
       />
-      <TextInput label={t("note")} maxLength={500} {...form.getInputProps("note")} />
+      <TextInput label={t("note")} maxLength={GrantCreate.note.most} {...form.getInputProps("note")} />
     </FormDrawer>
   );
 }

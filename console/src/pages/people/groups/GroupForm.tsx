@@ -3,6 +3,7 @@ import { useForm } from "@mantine/form";
 import { Info } from "lucide-react";
 
 import { api, sent, type Schema } from "@/api/client";
+import { GroupCreate } from "@/api/limits";
 import { SETTING_NAME } from "@/api/names";
 import { texts } from "@/pages/people/groups/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
@@ -80,7 +81,13 @@ export function GroupForm({ group, taken, pools, free, onClose }: GroupFormProps
           {...form.getInputProps("name")}
         />
       )}
-      <Textarea label={c("description")} autosize minRows={2} maxLength={1000} {...form.getInputProps("description")} />
+      <Textarea
+        label={c("description")}
+        autosize
+        minRows={2}
+        maxLength={GroupCreate.description.most}
+        {...form.getInputProps("description")}
+      />
       <Select
         label={c("pool")}
         description={t("poolHint")}

@@ -2,6 +2,7 @@ import { Checkbox, Stack, Textarea, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 
 import { api, sent } from "@/api/client";
+import { PermissionGroupCreate } from "@/api/limits";
 import { SETTING_NAME } from "@/api/names";
 import { useOptions } from "@/api/options";
 import type { PermissionGroup } from "@/pages/people/permissions/usePermissionActions";
@@ -85,7 +86,13 @@ export function PermissionForm({
           {...form.getInputProps("name")}
         />
       )}
-      <Textarea label={c("description")} autosize minRows={2} maxLength={1000} {...form.getInputProps("description")} />
+      <Textarea
+        label={c("description")}
+        autosize
+        minRows={2}
+        maxLength={PermissionGroupCreate.description.most}
+        {...form.getInputProps("description")}
+      />
       <Checkbox.Group label={t("functions")} description={t("functionsHint")} {...form.getInputProps("functions")}>
         <Stack gap="xs" mt="xs">
           {options.functions.map(({ name, description }) => (

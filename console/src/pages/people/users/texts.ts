@@ -61,7 +61,7 @@ export const texts = defineTexts({
     "For one use: the user chooses a password at the first sign-in.",
     "仅可使用一次：首次登录时需自行设置新密码。",
   ],
-  passwordShort: ["At least 8 characters", "至少 8 个字符"],
+  passwordShort: ["At least {n} characters", "至少 {n} 个字符"],
   created: ["User {name} created", "用户 {name} 已创建"],
   saved: ["{name} saved", "{name} 已保存"],
   onceTitle: ["One-time password of {name}", "{name} 的一次性密码"],

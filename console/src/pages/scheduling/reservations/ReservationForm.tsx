@@ -13,6 +13,7 @@ import {
 } from "@mantine/core";
 import { useForm } from "@mantine/form";
 
+import { ReservationCreate } from "@/api/limits";
 import { SETTING_NAME } from "@/api/names";
 import { useAll } from "@/api/useAll";
 import { useGpuMap } from "@/api/useGpuMap";
@@ -78,7 +79,13 @@ export function ReservationForm({
         description={t("lendsHint")}
         {...form.getInputProps("lends", { type: "checkbox" })}
       />
-      <Textarea label={t("note")} autosize minRows={2} maxLength={1000} {...form.getInputProps("note")} />
+      <Textarea
+        label={t("note")}
+        autosize
+        minRows={2}
+        maxLength={ReservationCreate.note.most}
+        {...form.getInputProps("note")}
+      />
     </FormDrawer>
   );
 }

@@ -2,6 +2,7 @@ import { Textarea } from "@mantine/core";
 import { useForm } from "@mantine/form";
 
 import { api, sent } from "@/api/client";
+import { VolumeEdit } from "@/api/limits";
 import type { Volume } from "@/pages/storage/volumes/volume";
 import { texts } from "@/pages/storage/volumes/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
@@ -33,7 +34,7 @@ export function DescribeDrawer({ volume, onClose }: { volume: Volume; onClose: (
         description={t("descriptionHint")}
         autosize
         maxRows={6}
-        maxLength={500}
+        maxLength={VolumeEdit.description.most}
         data-autofocus
         {...form.getInputProps("description")}
       />

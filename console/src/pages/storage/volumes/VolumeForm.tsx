@@ -4,6 +4,7 @@ import { useForm, type FormErrors } from "@mantine/form";
 import type { ReactNode } from "react";
 
 import { $api, api, sent, type Schema } from "@/api/client";
+import { VolumeCreate } from "@/api/limits";
 import { VOLUME_NAME } from "@/api/names";
 import { useAll } from "@/api/useAll";
 import { complete } from "@/api/complete";
@@ -117,7 +118,7 @@ export function VolumeForm({ opened, onClose }: { opened: boolean; onClose: () =
         description={t("descriptionHint")}
         autosize
         maxRows={6}
-        maxLength={500}
+        maxLength={VolumeCreate.description.most}
         {...form.getInputProps("description")}
       />
     </FormDrawer>

@@ -4,6 +4,7 @@ import { KeyRound, Plus, Trash2 } from "lucide-react";
 import { useMemo } from "react";
 
 import { api, sent, type Schema } from "@/api/client";
+import { SshKeyCreate } from "@/api/limits";
 import { useAction } from "@/api/useAction";
 import { useAll } from "@/api/useAll";
 import { useFilters } from "@/app/useFilters";
@@ -148,7 +149,7 @@ function KeyForm({ onClose }: { onClose: () => void }) {
         description={t("keyNameHint")}
         required={usualName(form.values.public_key) === ""}
         placeholder={usualName(form.values.public_key)}
-        maxLength={63}
+        maxLength={SshKeyCreate.name.most}
         {...form.getInputProps("name")}
       />
     </FormDrawer>

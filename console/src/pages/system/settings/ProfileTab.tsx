@@ -15,6 +15,7 @@ import {
 import { useForm } from "@mantine/form";
 
 import { api, sent } from "@/api/client";
+import { PasswordChange, ProfileEdit } from "@/api/limits";
 import { LANGUAGES, usePreferences, type Language } from "@/app/preferences";
 import { useMe, type Me } from "@/app/session";
 import { texts } from "@/pages/system/settings/texts";
@@ -24,7 +25,7 @@ import { useFormAction } from "@/parts/useFormAction";
 import { common } from "@/texts/common";
 import { useTexts } from "@/texts/texts";
 
-const LEAST_CHARACTERS = 8;
+const LEAST_CHARACTERS = PasswordChange.new.least;
 
 export function ProfileTab() {
   const me = useMe();
@@ -80,7 +81,7 @@ function You({ me }: { me: Me }) {
           <TextInput
             label={t("displayName")}
             autoComplete="name"
-            maxLength={100}
+            maxLength={ProfileEdit.display_name.most}
             {...form.getInputProps("display_name")}
           />
           <TextInput label={t("email")} type="email" autoComplete="email" {...form.getInputProps("email")} />

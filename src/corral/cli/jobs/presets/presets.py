@@ -16,7 +16,7 @@ from corral.cli.terminal.arguments import pairs
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Terminal, YesOption, command
 from corral.client.http.errors import ApiProblem
-from corral.core.jobs.job_fields import JobCommand
+from corral.core.jobs.field_types import JobCommand
 
 if TYPE_CHECKING:
     from corral.client.views import ParameterView, PresetView

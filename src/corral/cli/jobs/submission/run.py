@@ -16,7 +16,7 @@ from corral.cli.jobs.submission.submit import FileOption, ProgramArgument, merge
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Section, Terminal, command
 from corral.client.http.errors import ApiProblem, ClientError
-from corral.core.jobs.job_fields import JobCommand
+from corral.core.jobs.field_types import JobCommand
 
 if TYPE_CHECKING:
     from corral.client.views import JobView

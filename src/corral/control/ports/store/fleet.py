@@ -30,9 +30,6 @@ class FleetTable(Protocol):
 
     def delete_nodes(self, node_ids: Sequence[str]) -> None: ...
 
-    def save_gpu(self, gpu: Gpu) -> None:
-        """Health or pool of a known GPU changed."""
-
     def pools(self) -> list[PoolRecord]:
         """Sorted by name; `default` is always there."""
 

@@ -12,8 +12,8 @@ from fastapi import Query, Response
 from corral.control.live.state import State
 from corral.control.people import user_accounts
 from corral.control.records import Role, UserRecord
+from corral.core.people.password_rules import refusal_of
 from corral.server.auth.callers import Context, Operator
-from corral.server.auth.passwords import refusal_of
 from corral.server.http.context import ServerContext
 from corral.server.http.paging import Cursor, Filter, Limit, page_of
 from corral.server.http.problems import invalid_field

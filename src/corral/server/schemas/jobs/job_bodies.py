@@ -6,11 +6,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema, field_validator
 
-from corral.core.jobs.arrays import parse_array, parse_packed
+from corral.core.jobs.arrays import (
+    MAX_ARRAY_INDEX,
+    MAX_ARRAY_SIZE,
+    MAX_PACKED_ITEMS,
+    parse_array,
+    parse_packed,
+)
 from corral.core.jobs.retries import read_retry_on
 from corral.core.model import DEFAULT_PRIORITY
-from corral.core.quantities import parse_cpus, parse_gpus
-from corral.server.schemas.base import Body, Duration, Label, Note, Size, Text, environment
+from corral.core.quantities import MAX_COUNT, parse_cpus, parse_gpus
+from corral.server.schemas.base import Body, Duration, Label, Note, Size, Text, described_bounds, environment
 
 
 def _gpus(value: Any) -> Any:
@@ -52,8 +58,18 @@ def _retry_on(value: Any) -> Any:
     return read_retry_on([str(item) for item in values])
 
 
-_ARRAY = WithJsonSchema({"type": "string", "maxLength": 10_000, "examples": ["0-99", "0-99:5", "1,3,7"]})
-_NUMBER = WithJsonSchema({"type": "number", "minimum": 0})
+_ARRAY = WithJsonSchema(
+    {
+        "type": "string",
+        "maxLength": 10_000,
+        "examples": ["0-99", "0-99:5", "1,3,7"],
+        # Limits that no keyword of JSON Schema has: indexes, items with `pack`, and the largest index.
+        "x-most-indexes": MAX_ARRAY_SIZE,
+        "x-most-items": MAX_PACKED_ITEMS,
+        "x-largest-index": MAX_ARRAY_INDEX,
+    }
+)
+_NUMBER = WithJsonSchema({"type": "number", "minimum": 0, "maximum": MAX_COUNT})
 _TEXT_OR_LIST = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
 
 #: The kernel limits the arguments and the environment of a process; these limits stay well below.
@@ -74,6 +90,9 @@ RetryOn = Annotated[tuple[str, ...], BeforeValidator(_retry_on), _TEXT_OR_LIST]
 ParameterValue = bool | int | float | ProcessText
 
 
+#: from the warning of a stop to the end
+Grace = Annotated[Duration, Field(le=3600), described_bounds(0, 3600)]
+CheckpointInterval = Annotated[Duration, Field(ge=1, le=7 * 86_400), described_bounds(1, 7 * 86_400)]
 #: names or ids of other jobs of the same owner
 Others = Annotated[list[Annotated[Text, Field(min_length=1, max_length=253)]], Field(max_length=100)]
 
@@ -152,7 +171,7 @@ class JobCreate(JobSettings):
         description="Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.",
     )
     nodes: Annotated[int, Field(ge=1, le=10_000)] = 1
-    grace: Annotated[Duration, Field(le=3600)] | None = None
+    grace: Grace | None = None
     max_retries: Annotated[int, Field(ge=0, le=100)] | None = None
     retry_on: RetryOn | None = Field(
         default=None,
@@ -168,7 +187,7 @@ class JobCreate(JobSettings):
         description="Whether the job may be preempted; null: yes, except for a workbench. A job that may not be "
         "preempted never gets GPUs that are guaranteed to other queues.",
     )
-    checkpoint_interval: Annotated[Duration, Field(ge=1, le=7 * 86_400)] | None = Field(
+    checkpoint_interval: CheckpointInterval | None = Field(
         default=None, description="How often the program should save a checkpoint; null: the installation's default."
     )
     commit_outputs: Annotated[Text, Field(max_length=1000)] = Field(

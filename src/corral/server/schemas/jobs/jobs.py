@@ -10,7 +10,8 @@ from pydantic import Field
 from corral.control.fleet.catalog import FLAVOR_LABEL, PACKAGE_LABEL
 from corral.control.live.unit_of_work import Caller
 from corral.control.records import KEPT_LABEL, AttemptRecord, IdleWarning, JobRecord, JobSpec, MountKind, MountSpec
-from corral.core.jobs.job_fields import KEPT_BY_JOB, KEPT_BY_SPEC, JobField
+from corral.core.jobs.field_types import JobField
+from corral.core.jobs.job_fields import KEPT_BY_JOB, KEPT_BY_SPEC
 from corral.core.model import WHOLE, Allocation, Job, JobKind, JobState, Prediction
 from corral.core.quantities import format_bytes
 from corral.server.scheduling.estimate_worker import Current

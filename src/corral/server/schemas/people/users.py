@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
 from corral.control.records import DEFAULT_GROUP, EVERYONE, CredentialRecord, Function, Role, Scope, UserRecord
 from corral.core.model import WHOLE
+from corral.core.people.password_rules import MAX_LENGTH, MIN_LENGTH
 from corral.core.people.quota import Quota
 from corral.server.schemas.base import Body, Label, Number, Text, View, number, rfc3339, rfc3339_or_none
 
 #: Passwords that are too short or too long are refused by the route, with the reason.
 Password = Annotated[Text, Field(min_length=1, max_length=1024)]
+#: the use case checks it, so that the refusal is the same wherever a password is chosen
+NewPassword = Annotated[Password, WithJsonSchema({"type": "string", "minLength": MIN_LENGTH, "maxLength": MAX_LENGTH})]
 TokenName = Annotated[Text, Field(min_length=1, max_length=63)]
 DisplayName = Annotated[Text, Field(max_length=100)]
 Email = Annotated[Text, Field(max_length=254)]
@@ -22,7 +25,7 @@ class LoginCreate(Body):
     user: Annotated[Text, Field(min_length=1, max_length=253)]
     password: Password
     token_name: TokenName | None = Field(default=None, description="Answer with a bearer token instead of a cookie.")
-    new_password: Password | None = Field(
+    new_password: NewPassword | None = Field(
         default=None, description="Replaces the password, for example a one-time password."
     )
 
@@ -76,7 +79,7 @@ class ProfileEdit(Body):
 
 class PasswordChange(Body):
     old: Password
-    new: Password
+    new: NewPassword
     revoke_tokens: bool = Field(
         default=False, description="Revoke all tokens of the user except the one of this request."
     )
@@ -105,7 +108,7 @@ class NewTokenView(TokenView):
 
 class UserCreate(Body):
     name: Label
-    password: Password | None = None
+    password: NewPassword | None = None
     role: Literal["operator", "scientist"] | None = None
     group: Label | None = Field(default=DEFAULT_GROUP, description="null means no group, and so no pool of a group.")
     permission_group: Label = EVERYONE
@@ -116,7 +119,7 @@ class UserCreate(Body):
 class UserEdit(Body):
     role: Literal["operator", "scientist"] | None = None
     disabled: bool | None = None
-    password: Password | None = None
+    password: NewPassword | None = None
     permission_group: Label | None = None
     display_name: DisplayName | None = None
     email: Email | None = None

@@ -8,7 +8,8 @@ from typing import Any
 from pydantic import Field
 
 from corral.server.schemas.base import View
-from corral.server.settings.settings import SettingLine, Settings, show_settings, without_password
+from corral.server.settings.settings import Settings
+from corral.server.settings.shown_settings import SettingLine, show_settings, without_password
 
 MASK = "***"
 #: Names of variables whose values are secret.

@@ -7,7 +7,7 @@ from pathlib import Path
 from corral.backup.errors import BackupError
 from corral.datasets.content.blobs import BlobStore, DirectoryBlobs, FilesystemBlobs
 from corral.objects.access import NotReachable, ObjectAccess, open_filesystem
-from corral.server.settings.backup_section import BackupSettings
+from corral.server.settings.sections.backup_section import BackupSettings
 
 _KINDS = {"s3": "s3", "gs": "gcs"}
 

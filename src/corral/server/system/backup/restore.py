@@ -23,7 +23,8 @@ from corral.backup.verification import Verified, read_file_list, table_pages, ve
 from corral.control.live.restored_store import RESTORED_AT
 from corral.datasets.content.blobs import BlobStore
 from corral.server.auth.secret_box import KEY_FILE
-from corral.server.settings.settings import Settings, without_password
+from corral.server.settings.settings import Settings
+from corral.server.settings.shown_settings import without_password
 from corral.server.wiring.home_lock import HomeLock, HomeLocked
 from corral.stores.copying.store_dump import SKIPPED_IDS, TableContent, check_empty, load_store
 from corral.stores.database.database import Database

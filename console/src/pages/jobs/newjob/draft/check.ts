@@ -1,5 +1,6 @@
 /** What is wrong with a draft, field by field, in the API's names for them. The server has the last word; this is the first. */
 import type { Schema } from "@/api/client";
+import { JobCreate } from "@/api/limits";
 import { VARIABLE_NAME } from "@/api/names";
 import { JOB_NAME } from "@/api/names";
 import { checkMounts } from "@/pages/jobs/newjob/draft/checkMounts";
@@ -42,7 +43,8 @@ export interface Speech {
 
 const ADDRESS =
   /^(?:[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?(?::[0-9]{1,5})?\/)?[a-z0-9]+(?:[._/-]+[a-z0-9]+)*(?::\w[\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?$/;
-const MOST_NODES = 10_000;
+const MOST_NODES = JobCreate.nodes.most;
+const MOST_GPUS = JobCreate.max_gpus.most;
 
 export type Report = (field: string, text: string, isMissing?: boolean) => void;
 
@@ -118,11 +120,11 @@ function checkNodes({ kind, nodes }: Draft, { t }: Speech, report: Report): numb
 }
 
 function checkElastic(draft: Draft, { t }: Speech, report: Report): number | undefined {
-  const least = draft.min_gpus.trim() === "" ? 1 : wholeOf(draft.min_gpus, 1, MOST_NODES);
-  const most = draft.max_gpus.trim() === "" ? undefined : wholeOf(draft.max_gpus, 1, MOST_NODES);
-  if (least === undefined) report("min_gpus", t("wholeBad", { least: 1, most: MOST_NODES }));
+  const least = draft.min_gpus.trim() === "" ? 1 : wholeOf(draft.min_gpus, 1, MOST_GPUS);
+  const most = draft.max_gpus.trim() === "" ? undefined : wholeOf(draft.max_gpus, 1, MOST_GPUS);
+  if (least === undefined) report("min_gpus", t("wholeBad", { least: 1, most: MOST_GPUS }));
   if (draft.max_gpus.trim() !== "" && most === undefined)
-    report("max_gpus", t("wholeBad", { least: 1, most: MOST_NODES }));
+    report("max_gpus", t("wholeBad", { least: 1, most: MOST_GPUS }));
   if (least !== undefined && most !== undefined && least > most)
     report("max_gpus", t("minOverMax", { min: least, max: most }));
   if (draft.min_gpus.trim() === "" && draft.max_gpus.trim() === "") report("min_gpus", t("gpusMissing"), true);

@@ -1,20 +1,19 @@
 /** Numbers as people write them, read by the server's own rules: shares of GPUs, CPUs, arrays. Undefined: not one. */
+import { JobArray, JobCreate } from "@/api/limits";
 
-const MOST_INDEXES = 1_000;
-const MOST_ITEMS = 10_000;
-const LARGEST_INDEX = 1_000_000;
+const { mostIndexes, mostItems, largestIndex } = JobArray.array;
 
 /** 0, a share below 1 with at most three decimals, or a whole number. */
 export function gpusOf(text: string): number | undefined {
   const amount = plainNumber(text);
-  if (amount === undefined || amount > 1_000_000) return undefined;
+  if (amount === undefined || amount > JobCreate.gpus.most) return undefined;
   if (amount >= 1) return Number.isInteger(amount) ? amount : undefined;
   return Math.abs(amount * 1000 - Math.round(amount * 1000)) < 1e-6 ? amount : undefined;
 }
 
 export function cpusOf(text: string): number | undefined {
   const amount = plainNumber(text);
-  return amount === undefined || amount > 1_000_000 || (amount > 0 && amount < 0.0005) ? undefined : amount;
+  return amount === undefined || amount > JobCreate.cpus.most || (amount > 0 && amount < 0.0005) ? undefined : amount;
 }
 
 export function wholeOf(text: string, least: number, most: number): number | undefined {
@@ -30,7 +29,7 @@ function plainNumber(text: string): number | undefined {
 export function arraySizeOf(typed: string, isPacked = false): number | undefined {
   // Of a packed array the number of jobs may follow, as in 1-500%8.
   const text = isPacked ? typed.trim().replace(/%[1-9]\d{0,3}$/, "") : typed;
-  const most = isPacked ? MOST_ITEMS : MOST_INDEXES;
+  const most = isPacked ? mostItems : mostIndexes;
   const indexes = new Set<number>();
   for (const part of text.replaceAll(" ", "").split(",")) {
     const match = /^(\d{1,7})(?:-(\d{1,7})(?::(\d{1,7}))?)?$/.exec(part);
@@ -38,7 +37,7 @@ export function arraySizeOf(typed: string, isPacked = false): number | undefined
     const first = Number(match[1]);
     const last = Number(match[2] ?? first);
     const step = Number(match[3] ?? 1);
-    if (last < first || step < 1 || last > LARGEST_INDEX) return undefined;
+    if (last < first || step < 1 || last > largestIndex) return undefined;
     for (let index = first; index <= last; index += step) {
       if (indexes.has(index) || indexes.size >= most) return undefined;
       indexes.add(index);

@@ -1,6 +1,7 @@
 import { Radio, SimpleGrid, Stack, Text, TextInput } from "@mantine/core";
 
 import { JOB_KINDS } from "@/api/enumerations";
+import { JobCreate } from "@/api/limits";
 import { useMe } from "@/app/session";
 import { ofPreset, type Kind } from "@/pages/jobs/newjob/draft/draft";
 import { useField, useForm } from "@/pages/jobs/newjob/form";
@@ -65,7 +66,7 @@ export function KindStep() {
         label={t("name")}
         description={t(draft.kind === "workbench" ? "nameHintNeeded" : "nameHint")}
         withAsterisk={draft.kind === "workbench"}
-        maxLength={253}
+        maxLength={JobCreate.name.most}
         autoComplete="off"
         {...field("name")}
       />

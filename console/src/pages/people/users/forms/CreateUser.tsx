@@ -2,9 +2,10 @@ import { PasswordInput, Radio, Stack, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 
 import { api, sent } from "@/api/client";
+import { UserCreate } from "@/api/limits";
 import { USER_NAME } from "@/api/names";
 import type { Secret } from "@/pages/people/users/forms/OneTimePassword";
-import { makePassword, SHORTEST_PASSWORD } from "@/pages/people/users/forms/password";
+import { makePassword } from "@/pages/people/users/forms/password";
 import { EMAIL, UserFields, type Profile } from "@/pages/people/users/forms/UserFields";
 import { texts } from "@/pages/people/users/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
@@ -54,7 +55,9 @@ export function CreateUser({
               : null,
       email: (email) => (email === "" || EMAIL.test(email) ? null : t("emailBad")),
       password: (password, { way }) =>
-        way === "make" || password.length >= SHORTEST_PASSWORD ? null : t("passwordShort"),
+        way === "make" || password.length >= UserCreate.password.least
+          ? null
+          : t("passwordShort", { n: UserCreate.password.least }),
     },
   });
   const create = useFormAction(form, {

@@ -2,6 +2,7 @@
 import { Select, TextInput } from "@mantine/core";
 import type { UseFormReturnType } from "@mantine/form";
 
+import { UserCreate } from "@/api/limits";
 import { useAll } from "@/api/useAll";
 import { texts } from "@/pages/people/users/texts";
 import { common } from "@/texts/common";
@@ -28,8 +29,12 @@ export function UserFields<T extends Profile>({
   const t = useTexts(texts);
   return (
     <>
-      <TextInput label={t("displayName")} maxLength={100} {...form.getInputProps("display_name")} />
-      <TextInput label={t("email")} type="email" maxLength={254} {...form.getInputProps("email")} />
+      <TextInput
+        label={t("displayName")}
+        maxLength={UserCreate.display_name.most}
+        {...form.getInputProps("display_name")}
+      />
+      <TextInput label={t("email")} type="email" maxLength={UserCreate.email.most} {...form.getInputProps("email")} />
       <Select
         label={t("role")}
         description={roleRefusal ?? t("roleHint")}

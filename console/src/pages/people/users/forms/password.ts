@@ -2,8 +2,6 @@
 const LETTERS = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789";
 const LENGTH = 18;
 
-export const SHORTEST_PASSWORD = 8;
-
 export function makePassword(): string {
   let made = "";
   while (made.length < LENGTH) {

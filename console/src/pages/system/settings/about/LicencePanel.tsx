@@ -2,6 +2,7 @@ import { Button, Group, Stack, Text, Textarea } from "@mantine/core";
 import { useForm } from "@mantine/form";
 
 import { api, sent, type Schema } from "@/api/client";
+import { LicencePut } from "@/api/limits";
 import { useAction } from "@/api/useAction";
 import { texts } from "@/pages/system/settings/about/texts";
 import { useConfirm } from "@/parts/confirm";
@@ -81,7 +82,7 @@ function LicenceForm() {
           autosize
           minRows={2}
           spellCheck={false}
-          maxLength={4096}
+          maxLength={LicencePut.token.most}
           {...form.getInputProps("token")}
         />
         <Group justify="flex-end">

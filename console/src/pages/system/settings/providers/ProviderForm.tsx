@@ -4,6 +4,7 @@ import { useForm } from "@mantine/form";
 
 import { api, sent, type Schema } from "@/api/client";
 import { PROVIDER_KINDS } from "@/api/enumerations";
+import { ProviderCreate } from "@/api/limits";
 import { useAction } from "@/api/useAction";
 import { useAll } from "@/api/useAll";
 import { texts } from "@/pages/system/settings/providers/texts";
@@ -93,7 +94,12 @@ export function ProviderForm({ provider, onClose }: { provider?: ProviderView; o
           <TextInput label={t("id")} description={t("idHint")} required {...form.getInputProps("id")} />
         </>
       )}
-      <TextInput label={t("title")} description={t("titleHint")} maxLength={63} {...form.getInputProps("title")} />
+      <TextInput
+        label={t("title")}
+        description={t("titleHint")}
+        maxLength={ProviderCreate.title.most}
+        {...form.getInputProps("title")}
+      />
       <TextInput
         label={t("issuer")}
         description={isOidc ? t("issuerOidc") : t("issuerForge")}

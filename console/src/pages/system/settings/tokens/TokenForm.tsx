@@ -3,6 +3,7 @@ import { useForm } from "@mantine/form";
 
 import { api, sent, type Schema } from "@/api/client";
 import { TOKEN_SCOPES } from "@/api/enumerations";
+import { TokenCreate } from "@/api/limits";
 import { texts } from "@/pages/system/settings/tokens/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { useFormAction } from "@/parts/useFormAction";
@@ -46,7 +47,7 @@ export function TokenForm({
         label={t("name")}
         description={t("nameHint")}
         required
-        maxLength={63}
+        maxLength={TokenCreate.name.most}
         data-autofocus
         {...form.getInputProps("name")}
       />

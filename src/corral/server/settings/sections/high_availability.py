@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 import socket
 from typing import Annotated
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
-from corral.server.settings.section_base import Section
-from corral.server.settings.section_rules import matching, public_address
+from corral.server.settings.sections.section_base import Section
+from corral.server.settings.sections.section_rules import matching, public_address
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _EVERY_ADDRESS = frozenset({"0.0.0.0", "::", ""})
@@ -35,8 +34,3 @@ class HighAvailabilitySettings(Section):
             return self.url.rstrip("/")
         reached = socket.getfqdn() if host in _EVERY_ADDRESS else host
         return f"http://[{reached}]:{port}" if ":" in reached else f"http://{reached}:{port}"
-
-
-def hostport(url: str) -> str:
-    """Host and port of a server's address, for messages."""
-    return urlsplit(url).netloc

@@ -11,8 +11,8 @@ from corral.engines.kubernetes.attempts.pod_rules import parse_claim
 from corral.engines.kubernetes.cluster.nodes import GPU_RESOURCES, parse_toleration
 from corral.engines.registry import ENGINES
 from corral.engines.slurm.slurm_api.rest_format import VERSIONS, options_of, parse_place
-from corral.server.settings.section_base import Duration, GpuCount, Section, Texts
-from corral.server.settings.section_rules import absolute_path, each_readable_by, matching, one_of, readable_by
+from corral.server.settings.sections.section_base import Duration, GpuCount, Section, Texts
+from corral.server.settings.sections.section_rules import absolute_path, each_readable_by, matching, one_of, readable_by
 
 _ACCOUNT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*")
 _OBJECT_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")

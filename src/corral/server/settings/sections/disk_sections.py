@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from corral.server.settings.section_base import Section, Size
+from corral.server.settings.sections.section_base import Section, Size
 
 
 class DiskSettings(Section):

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from corral.server.settings.section_base import Section, Size
-from corral.server.settings.section_rules import whole_path
+from corral.server.settings.sections.section_base import Section, Size
+from corral.server.settings.sections.section_rules import whole_path
 
 
 def backup_place(text: str) -> str:
