@@ -144,7 +144,10 @@ def test_a_leader_that_is_lost_in_its_answer_leaves_503(sent: str, method: str, 
 @pytest.mark.parametrize("with_reset", [False, True], ids=["closed", "reset"])
 @pytest.mark.parametrize("read", [0, 1])
 def test_a_leader_that_is_lost_in_the_request_leaves_503(read: int, with_reset: bool) -> None:
-    with leader(lambda connection: connection.recv(read) and None, with_reset=with_reset) as url:
+    def fate(connection: socket.socket) -> None:
+        connection.recv(read)
+
+    with leader(fate, with_reset=with_reset) as url:
         refused(ask(Peer(url), content=REQUEST))
 
 
