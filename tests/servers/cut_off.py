@@ -97,8 +97,14 @@ class CutOff:
     def _remove(self) -> None:
         if (NAMESPACES / self.name).exists():
             _ip("netns", "del", self.name)
-        if Path(f"/sys/class/net/{self.name}").exists():
-            _ip("link", "del", self.name)
+        device = Path(f"/sys/class/net/{self.name}")
+        if device.exists():
+            try:
+                _ip("link", "del", self.name)
+            except subprocess.CalledProcessError:
+                # The kernel removes it with the namespace, a moment later.
+                if device.exists():
+                    raise
 
 
 def _ip(*words: str) -> None:

@@ -17,6 +17,7 @@ from corral.core.scheduling.plan.plan import Plan, Resize
 from corral.core.scheduling.plan.plan_check import PlanRejected, check_plan
 from corral.core.snapshot.changes import PutJob, last_node_of
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+from corral.core.snapshot.journal import digest_of
 
 
 def run_cycle(work: Work, journal: JournalWriter, left_out: Collection[str] = ()) -> Plan:
@@ -29,7 +30,7 @@ def run_cycle(work: Work, journal: JournalWriter, left_out: Collection[str] = ()
     snapshot = _without(state.snapshot, left_out) if left_out else state.snapshot
     plan = schedule(snapshot, work.now)
     if problems := check_plan(snapshot, plan):
-        raise PlanRejected(problems, state.digest.hex())
+        raise PlanRejected(problems, digest_of(snapshot.contents()))
     if plan.starts or plan.resizes or plan.preemptions:
         work.tx.cycles.append(journal.entry_of(state, snapshot, plan) if left_out else journal.entry(state, plan))
     for start in plan.starts:

@@ -36,8 +36,11 @@ class JournalWriter:
 
     def entry(self, state: State, plan: Plan) -> CycleRecord:
         is_base = state.unjournaled is None or self._since_base > CHANGES_PER_BASE
-        changes = list(state.snapshot.contents()) if is_base else state.unjournaled or []
-        texts = None if is_base else state.unjournaled_texts
+        if is_base or state.digest is None:
+            changes, state.digest = list(state.snapshot.contents()), Digest()
+            texts = state.digest.add(changes)
+        else:
+            changes, texts = state.unjournaled or [], state.unjournaled_texts
         self._since_base = 0 if is_base else self._since_base + len(changes)
         state.unjournaled, state.unjournaled_texts = [], []
         return CycleRecord(
@@ -51,10 +54,14 @@ class JournalWriter:
     def entry_of(self, state: State, snapshot: ClusterSnapshot, plan: Plan) -> CycleRecord:
         """A plan that was made from another snapshot than the state's: the entry is complete, and so is the next."""
         contents, digest = list(snapshot.contents()), Digest()
-        digest.add(contents)
-        state.unjournaled, state.unjournaled_texts = None, []
+        state.digest, state.unjournaled, state.unjournaled_texts = None, None, []
+        texts = digest.add(contents)
         return CycleRecord(
-            at=plan.at, is_base=True, digest=digest.hex(), changes=encode_changes(contents), plan=encode_plan(plan)
+            at=plan.at,
+            is_base=True,
+            digest=digest.hex(),
+            changes=encode_changes(contents, texts),
+            plan=encode_plan(plan),
         )
 
 

@@ -87,7 +87,7 @@ class Planner:
 
     def run(self, work: Work) -> None:
         """Run a cycle. Raises CycleFailed; then this unit of work must not be committed."""
-        steady, digest = self._clock.monotonic(), work.state.digest.hex()
+        steady, digest = self._clock.monotonic(), work.state.digest_text()
         left_out = self._left_out()
         if self._present_offset() < self._offset - JUMP_SECONDS:
             _shorten_pauses(work)

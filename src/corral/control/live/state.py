@@ -101,7 +101,9 @@ class State:
         self.unreadable_held: Counted[str, Allocation] = Counted()
         #: a change can change the plan
         self.needs_cycle = True
-        self.digest = Digest()
+        #: of the snapshot, from the first base of the journal on: before, nothing could be compared with it, and the
+        #: text of every waiting job would delay each start
+        self.digest: Digest | None = None
         #: changes that no journal entry has yet; None until a base is written
         self.unjournaled: list[Change] | None = None
         #: what the digest returned for each of them
@@ -194,10 +196,13 @@ class State:
 
     def note(self, changes: Sequence[Change]) -> None:
         """Add changes that were made to the snapshot to its digest and to the next entry of the journal."""
-        texts = self.digest.add(changes)
-        if self.unjournaled is not None:
+        if self.digest is not None and self.unjournaled is not None:
             self.unjournaled.extend(changes)
-            self.unjournaled_texts.extend(texts)
+            self.unjournaled_texts.extend(self.digest.add(changes))
+
+    def digest_text(self) -> str:
+        """The digest of the snapshot; empty if the journal has no base of it."""
+        return "" if self.digest is None else self.digest.hex()
 
     def unstored(self) -> Unstored:
         return Unstored(

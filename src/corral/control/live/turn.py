@@ -92,7 +92,7 @@ class Turn:
             for request in self.requests:
                 request.attend(work)
             if planner is not None and planner.is_due(state):
-                self.digest = state.digest.hex()
+                self.digest = state.digest_text()
                 planner.run(work)
             self.events = work.flush()
             self.is_written = True

@@ -59,7 +59,7 @@ class PastAnswer:
 
 def tail_of(state: State) -> Tail:
     changes = None if state.unjournaled is None else tuple(state.unjournaled)
-    return Tail(changes=changes, digest=state.digest.hex())
+    return Tail(changes=changes, digest=state.digest_text())
 
 
 def read_run(tx: Transaction, at: float, now: float) -> list[CycleRecord]:

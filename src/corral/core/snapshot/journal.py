@@ -77,6 +77,13 @@ class Digest:
         return f"{self._sum:032x}"
 
 
+def digest_of(changes: Iterable[Change]) -> str:
+    """The digest of a snapshot with these contents."""
+    digest = Digest()
+    digest.add(changes)
+    return digest.hex()
+
+
 def plain_changes(changes: Iterable[Change]) -> list[list[Any]]:
     return [[type(change).__name__, to_plain(change)] for change in changes]
 

@@ -6,13 +6,14 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
-from joserfc.errors import JoseError
-from joserfc.jwk import KeySet
 
 from corral.server.auth.outside import ProviderFailed, fetch, json_of
+
+if TYPE_CHECKING:
+    from joserfc.jwk import KeySet
 
 LIFETIME_SECONDS = 3600.0
 WELL_KNOWN = "/.well-known/openid-configuration"
@@ -110,6 +111,10 @@ def _names(value: Any, *default: str) -> tuple[str, ...]:
 
 
 def _key_set(url: str, document: Any) -> KeySet:
+    # Here and not above: loaded by the first sign-in with a provider, not by every start of a server.
+    from joserfc.errors import JoseError
+    from joserfc.jwk import KeySet
+
     listed = document.get("keys") if isinstance(document, dict) else None
     # Keys for encryption and of unknown types are ignored.
     usable = []

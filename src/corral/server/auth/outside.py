@@ -5,23 +5,17 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
-from authlib.deprecate import AuthlibDeprecationWarning  # type: ignore[import-untyped]
-
-with warnings.catch_warnings():
-    # Authlib asks for a successor of httpx that this project does not use; operators need not read that at each start.
-    warnings.simplefilter("ignore", AuthlibDeprecationWarning)
-    from authlib.integrations.httpx_client import AsyncOAuth2Client, OAuthError  # type: ignore[import-untyped]
 
 TIMEOUT_SECONDS = 10.0
 MAX_ANSWER_BYTES = 4 * 1024 * 1024
 USER_AGENT = "corral"
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-
-__all__ = ["AsyncOAuth2Client", "OAuthError", "Person", "ProviderFailed", "fetch", "fetch_json", "http_options"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,6 +38,17 @@ class ProviderFailed(Exception):
         self.hint = hint
         self.slug = slug
         self.status = status
+
+
+@cache
+def oauth() -> Any:
+    """Authlib, loaded by the first sign-in with a provider and not by every start of a server."""
+    from authlib.deprecate import AuthlibDeprecationWarning  # type: ignore[import-untyped]
+
+    with warnings.catch_warnings():
+        # Authlib asks for a successor of httpx that this project does not use; operators need not read that.
+        warnings.simplefilter("ignore", AuthlibDeprecationWarning)
+        return import_module("authlib.integrations.httpx_client")
 
 
 def http_options(url: str) -> dict[str, Any]:

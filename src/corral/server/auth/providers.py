@@ -21,7 +21,7 @@ from corral.server.auth.discovery import Discovery
 from corral.server.auth.kinds import Kind, kinds_with
 from corral.server.auth.kinds.oidc import clock_check
 from corral.server.auth.kinds.provider_kind import Check, Endpoints, Grant
-from corral.server.auth.outside import AsyncOAuth2Client, OAuthError, Person, ProviderFailed, http_options
+from corral.server.auth.outside import Person, ProviderFailed, http_options, oauth
 from corral.server.auth.secret_box import SecretBox, SecretUnreadable
 from corral.server.auth.tickets import Ticket, TicketOffice
 
@@ -127,7 +127,7 @@ class SignIn:
             endpoints = await kind.endpoints(provider)
             async with self._client(provider, kind, endpoints, redirect_uri) as client:
                 await client.fetch_token(endpoints.token, code="corral-test", code_verifier="v" * 43)
-        except OAuthError as error:
+        except oauth().OAuthError as error:
             if error.error in _UNKNOWN_CODE:
                 return Check(name="client", state="ok", detail="the provider accepts the client id and secret")
             if error.error in _UNKNOWN_CLIENT:
@@ -140,7 +140,7 @@ class SignIn:
         return Check(name="client", state="warn", detail="the provider accepts any code", hint="Do not use it.")
 
     def _client(self, provider: ProviderRecord, kind: Kind, endpoints: Endpoints, redirect_uri: str) -> Any:
-        return AsyncOAuth2Client(
+        return oauth().AsyncOAuth2Client(
             client_id=provider.client_id,
             client_secret=self._secret(provider.client_secret) if provider.client_secret else None,
             token_endpoint_auth_method=endpoints.auth_method if provider.client_secret else "none",
@@ -169,7 +169,7 @@ async def _exchanged(client: Any, endpoints: Endpoints, *, code: str, verifier: 
         token = await client.fetch_token(
             endpoints.token, grant_type="authorization_code", code=code, code_verifier=verifier
         )
-    except OAuthError as error:
+    except oauth().OAuthError as error:
         if error.error in _UNKNOWN_CODE:
             raise _broken_off("The provider does not accept the code: it has expired or was used before.") from None
         if error.error in _UNKNOWN_CLIENT:

@@ -193,7 +193,8 @@ async def _of_conflict(_: Request, error: Exception) -> Response:
 
 async def _of_superseded(_: Request, error: Exception) -> Response:
     log.critical("another server has taken over the store")
-    return Problem(503, "Superseded", "Another server has taken over this store; this one is stopping.").response()
+    detail = "Another server has taken over this store; this one is stopping."
+    return Problem(503, "Superseded", detail, headers={"Retry-After": str(RETRY_AFTER_SECONDS)}).response()
 
 
 async def _of_store(_: Request, error: Exception) -> Response:

@@ -73,17 +73,12 @@ class EstimateWorker:
         self._recent = NO_RECENT_JOBS
         #: for every open wait, the horizon of the estimate that was stored last
         self._kept: dict[Wait, int] = {}
+        self._is_loaded = False
         self._worker = Worker("estimates", self._round, every_seconds=REST_SECONDS, first_after=REST_SECONDS)
 
     # ---------------------------------------------------------------- outside
 
     def start(self) -> None:
-        with self._store.read() as tables:
-            self._past = tables.estimates.latest(estimates.LOOKED_BACK)
-            still_open = tables.estimates.open()
-            self._arrivals = estimates.arrivals_known(tables, self._clock.now())
-        for one in still_open:
-            self._kept[one.job_id, one.attempt] = horizon_of(one.p50 - one.made_at)
         self._worker.start()
 
     def stop(self) -> None:
@@ -107,6 +102,8 @@ class EstimateWorker:
     def look(self) -> float:
         """One round; how long it took."""
         begun = time.monotonic()
+        if not self._is_loaded:
+            self._load()
         snapshot = self._controller.inspect(estimates.copy_snapshot).result(_ASK_SECONDS)
         now = self._clock.now()
         self._settle(snapshot)
@@ -124,6 +121,16 @@ class EstimateWorker:
         return time.monotonic() - begun
 
     # ---------------------------------------------------------------- inside
+
+    def _load(self) -> None:
+        """In the first round, so that the start of a server does not wait for the estimates of all waiting jobs."""
+        with self._store.read() as tables:
+            self._past = tables.estimates.latest(estimates.LOOKED_BACK)
+            still_open = tables.estimates.open()
+            self._arrivals = estimates.arrivals_known(tables, self._clock.now())
+        for one in still_open:
+            self._kept[one.job_id, one.attempt] = horizon_of(one.p50 - one.made_at)
+        self._is_loaded = True
 
     def _round(self) -> float:
         try:

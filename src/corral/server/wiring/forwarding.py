@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator
 from typing import Protocol
 
 import httpx
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from corral.server.auth.callers import SAFE_METHODS
@@ -37,6 +38,9 @@ LOOK_SECONDS = 0.2
 #: How long the answer to a change waits until this server has followed it.
 FOLLOW_SECONDS = 2.0
 RETRY_AFTER_SECONDS = 1
+#: Answers up to this size are complete before they are passed on, within this time.
+WHOLE_BYTES = 1 << 20
+BODY_SECONDS = 10.0
 
 #: Reads of readings, history, estimated starts, progress and health of clusters.
 LEADER_FIRST = re.compile(
@@ -133,6 +137,17 @@ class Forwarding:
     async def _forwarded(self, leader: str, scope: Scope, receive: Receive, send: Send, *, is_read: bool) -> None:
         try:
             answer = await self._answer_of(leader, scope, receive, READ_SECONDS if is_read else ANSWER_SECONDS)
+            try:
+                if not is_read:
+                    await self._follow()
+                body = await _whole(answer)
+            except BaseException:
+                await answer.aclose()
+                raise
+        except HTTPException as error:
+            problem = Problem(error.status_code, "The request cannot be forwarded", str(error.detail))
+            await problem.response()(scope, receive, send)
+            return
         except LeaderUnavailable as error:
             log.info("%s %s was not answered by the leader: %s", scope["method"], scope["path"], error)
             if is_read:
@@ -146,9 +161,7 @@ class Forwarding:
             if is_read and answer.status_code in (502, 503, 504):
                 await self._app(scope, receive, send)
                 return
-            if not is_read:
-                await self._follow()
-            await _pass_on(answer, send)
+            await _pass_on(answer, body, send)
         finally:
             await answer.aclose()
 
@@ -185,9 +198,13 @@ class Forwarding:
             return sending.result()
         except TimeoutError:
             raise LeaderUnavailable("it takes too long", is_sent=True) from None
+        except (LeaderUnavailable, HTTPException):
+            # The second: the body of the caller is too large.
+            raise
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             raise LeaderUnavailable(str(error) or "it cannot be reached", is_sent=is_sent) from error
-        except httpx.HTTPError as error:
+        except Exception as error:
+            # Also errors of the event loop about a connection that was lost while it was written to.
             raise LeaderUnavailable(str(error) or type(error).__name__, is_sent=True) from error
         finally:
             sending.cancel()
@@ -209,11 +226,13 @@ class Forwarding:
         return {**scope, "client": (address, 0)}
 
     async def _follow(self) -> None:
+        """The leader has made the change: whatever happens to this server, such as that it becomes the leader itself at
+        this moment, the caller gets the leader's answer."""
         try:
             async with asyncio.timeout(FOLLOW_SECONDS):
                 await self._peer.caught_up()
-        except TimeoutError:
-            log.info("the answer of the leader is passed on before it was followed")
+        except Exception as error:  # noqa: BLE001 - the answer does not depend on it
+            log.info("the answer of the leader is passed on before it was followed: %r", error)
 
     def _naming(self, send: Send) -> Send:
         async def sending(message: Message) -> None:
@@ -241,9 +260,25 @@ def _url(leader: str, scope: Scope) -> str:
     return leader + (path + b"?" + query if query else path).decode("latin-1")
 
 
-async def _pass_on(answer: httpx.Response, send: Send) -> None:
+async def _whole(answer: httpx.Response) -> bytes | None:
+    """The body, if it is short: a leader that is lost in the middle of it leaves no broken answer. None: it is passed
+    on piece by piece. Raises LeaderUnavailable."""
+    length = answer.headers.get("content-length", "")
+    if not length.isdigit() or int(length) > WHOLE_BYTES:
+        return None
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            return b"".join([piece async for piece in answer.aiter_raw()])
+    except Exception as error:
+        raise LeaderUnavailable(str(error) or type(error).__name__, is_sent=True) from error
+
+
+async def _pass_on(answer: httpx.Response, body: bytes | None, send: Send) -> None:
     headers = [(name.lower(), value) for name, value in answer.headers.raw if name.lower() not in _HOP_BY_HOP]
     await send({"type": "http.response.start", "status": answer.status_code, "headers": headers})
+    if body is not None:
+        await send({"type": "http.response.body", "body": body})
+        return
     async for piece in answer.aiter_raw():
         await send({"type": "http.response.body", "body": piece, "more_body": True})
     await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -373,11 +373,11 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _tune_garbage_collection() -> None:
-    """Modules and settings are never freed, so they are not searched. Requests leave few cycles: with the default
-    thresholds the collector runs several times for each submitted job and frees next to nothing."""
-    gc.enable()
-    gc.collect()
+    """Modules, settings and the jobs of the start are never searched: a collection before would take longer than to
+    listen, and finds next to nothing. Requests leave few cycles: with the default thresholds the collector runs several
+    times for each submitted job and frees next to nothing."""
     gc.freeze()
+    gc.enable()
     gc.set_threshold(20_000, 20, 20)
 
 

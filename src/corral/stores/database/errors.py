@@ -34,5 +34,5 @@ class ReadOnlyTransaction(StoreError):
     """A write inside a `read` block, which is a bug in the caller."""
 
 
-class StoreClosed(StoreError):
-    """The store was closed before this call."""
+class StoreClosed(StoreError, StoreUnavailable):
+    """The store was closed before this call: the server stops, or starts again."""

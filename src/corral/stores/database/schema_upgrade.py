@@ -1,21 +1,21 @@
 """Brings a database to the schema of this corral, with the migrations in `migrations/versions`.
 
 Each revision is a file with a number as its id; `NEWEST` names the last. A database at `NEWEST` is opened without
-touching Alembic; a database at a revision that this corral does not know is not changed.
+loading Alembic; a database at a revision that this corral does not know is not changed.
 """
 
 from __future__ import annotations
 
 from importlib.resources import as_file, files
+from typing import TYPE_CHECKING
 
-from alembic import command
-from alembic.config import Config
-from alembic.script import ScriptDirectory
-from alembic.util.exc import CommandError
 from sqlalchemy import Connection, inspect, text
 
 from corral.stores.database.database import Database
 from corral.stores.database.errors import SchemaTooNew
+
+if TYPE_CHECKING:
+    from alembic.script import ScriptDirectory
 
 NEWEST = "0018"
 
@@ -51,6 +51,10 @@ def migrate(connection: Connection, place: str, target: str = NEWEST) -> None:
 
 
 def _upgrade(connection: Connection, revision: str | None, place: str, target: str = NEWEST) -> None:
+    from alembic import command
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
+
     with as_file(files("corral.stores") / "migrations") as directory:
         config = Config()
         config.set_main_option("script_location", str(directory).replace("%", "%%"))
@@ -66,6 +70,8 @@ def _upgrade(connection: Connection, revision: str | None, place: str, target: s
 
 
 def _is_known(scripts: ScriptDirectory, revision: str) -> bool:
+    from alembic.util.exc import CommandError
+
     try:
         return scripts.get_revision(revision) is not None
     except CommandError:

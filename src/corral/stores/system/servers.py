@@ -163,8 +163,10 @@ class PostgresServers:
         try:
             with self._engine.connect() as connection:
                 yield connection
-        except DBAPIError as error:
-            raise StoreUnreachable(f"the servers of this store cannot be read: {error.orig}") from error
+        except SQLAlchemyError as error:
+            # Also if no connection becomes free in time.
+            reason = error.orig if isinstance(error, DBAPIError) else error
+            raise StoreUnreachable(f"the servers of this store cannot be read: {reason}") from error
 
 
 def _lease_of(rows: Any) -> LeaseRecord:

@@ -24,6 +24,7 @@ from corral.core.model import Job, JobKind, JobState, NodeState, Queue, Request
 from corral.core.people.quota import Quota
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.snapshot.changes import Change, PutJob, PutLastNode, PutRules
+from corral.core.snapshot.journal import digest_of
 from tests.unit.control.copied_desks import once
 from tests.unit.control.tenants import A100S, two_teams
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
@@ -50,9 +51,11 @@ def teams(store: Store) -> Desk:
 def offered(desk: Desk, user: str, kind: JobKind = TRAINING, nodes: int = 1) -> dict[str, Offer]:
     with desk.store.read() as tx:
         known = catalog.load_catalog(tx)
-    before = desk.state.digest.hex(), sorted(desk.state.snapshot.jobs)
+    before = digest_of(desk.state.snapshot.contents()), sorted(desk.state.snapshot.jobs)
     found = offers(desk.state, known, user, kind, desk.now, nodes)
-    assert (desk.state.digest.hex(), sorted(desk.state.snapshot.jobs)) == before, "asking changes nothing"
+    assert (digest_of(desk.state.snapshot.contents()), sorted(desk.state.snapshot.jobs)) == before, (
+        "asking changes nothing"
+    )
     return {offer.package.name: offer for offer in found}
 
 

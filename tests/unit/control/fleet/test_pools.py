@@ -15,6 +15,7 @@ from corral.control.people import groups
 from corral.control.ports import AttemptPhase, Store
 from corral.control.scheduling import queues
 from corral.core.model import EndReason, JobState, Queue, Request
+from corral.core.snapshot.journal import digest_of
 from tests.unit.control.tenants import (
     A10S,
     A100S,
@@ -37,10 +38,10 @@ def desk(store: Store) -> Desk:
 
 def refused(desk: Desk, kind: type[Refusal], use_case: Callable[..., Any], *args: Any, **values: Any) -> Refusal:
     """The refusal; nothing is different after it."""
-    before, gpus = desk.state.digest.hex(), pool_of_gpus(desk)
+    before, gpus = digest_of(desk.state.snapshot.contents()), pool_of_gpus(desk)
     with pytest.raises(kind) as found:
         desk.do(use_case, *args, **values)
-    assert desk.state.digest.hex() == before
+    assert digest_of(desk.state.snapshot.contents()) == before
     assert pool_of_gpus(desk) == gpus
     return found.value
 

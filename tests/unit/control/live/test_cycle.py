@@ -19,6 +19,7 @@ from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.plan.plan import Plan
 from corral.core.scheduling.plan.plan_check import PlanRejected
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+from corral.core.snapshot.journal import digest_of
 from tests.unit.control.world import BOB, Desk, draft
 
 #: the time constant of scores
@@ -43,7 +44,7 @@ def test_a_start_writes_allocation_attempt_score_and_journal(desk: Desk) -> None
 
 def test_a_crash_before_the_commit_leaves_nothing(desk: Desk) -> None:
     desk.submit(draft("training", gpus=2))
-    before = desk.state.digest.hex()
+    before = digest_of(desk.state.snapshot.contents())
 
     def crash(work: Work) -> None:
         assert run_cycle(work, desk.journal).starts
@@ -57,7 +58,7 @@ def test_a_crash_before_the_commit_leaves_nothing(desk: Desk) -> None:
         assert tx.scores.all() == {}
         assert tx.cycles.since_base() == []
     assert desk.job("j-1").state is JobState.QUEUED
-    assert desk.loaded().digest.hex() == before
+    assert digest_of(desk.loaded().snapshot.contents()) == before
     assert desk.cycle() == ["j-1"], "the next turn decides it anew"
     with desk.store.read() as tx:
         assert [cycle.is_base for cycle in tx.cycles.since_base()] == [True]
@@ -70,7 +71,7 @@ def test_a_plan_that_contradicts_itself_is_dropped_as_a_whole(desk: Desk, monkey
         plan = schedule(snapshot, now)
         return replace(plan, starts=(*plan.starts, plan.starts[0]))
 
-    digest = desk.state.digest.hex()
+    digest = digest_of(desk.state.snapshot.contents())
     with monkeypatch.context() as patched:
         patched.setattr(cycle, "schedule", twice)
         with pytest.raises(PlanRejected) as rejected:
@@ -113,7 +114,7 @@ def test_the_state_in_memory_is_always_what_the_store_has(desk: Desk) -> None:
     assert loaded.snapshot.jobs == desk.state.snapshot.jobs
     assert loaded.snapshot.scores == desk.state.snapshot.scores
     assert loaded.snapshot.last_node == desk.state.snapshot.last_node
-    assert loaded.digest.hex() == desk.state.digest.hex()
+    assert digest_of(loaded.snapshot.contents()) == digest_of(desk.state.snapshot.contents())
     assert second.id in loaded.snapshot.jobs
 
 

@@ -19,6 +19,7 @@ from corral.core.jobs.backoff import BACKOFF_SECONDS
 from corral.core.jobs.lifecycle import Launch, Stop
 from corral.core.model import EndReason, GpuHealth, JobState, NodeState
 from corral.core.scheduling.limits.hold_rules import all_reasons
+from corral.core.snapshot.journal import digest_of
 from tests.unit.control.tenants import assert_state_is_stored
 from tests.unit.control.world import ANN, ROOT, TWO_NODES, Desk, draft, status
 from tests.unit.core.builders import node
@@ -365,7 +366,7 @@ def test_what_operators_decided_outlives_an_observation(desk: Desk) -> None:
     assert known["n2"].gpus[0] == suspect
     assert desk.do(gpu_health.reset, ROOT, suspect.id).health is GpuHealth.HEALTHY
     desk.do(node_actions.uncordon, ROOT, "n1")
-    assert desk.loaded().digest.hex() == desk.state.digest.hex()
+    assert digest_of(desk.loaded().snapshot.contents()) == digest_of(desk.state.snapshot.contents())
 
 
 def test_a_cordoned_node_takes_nothing_new_and_keeps_what_runs(desk: Desk) -> None:

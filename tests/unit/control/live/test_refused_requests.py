@@ -23,6 +23,7 @@ from corral.control.records import IdleWarning
 from corral.core.jobs.lifecycle import Stop
 from corral.core.model import EndReason, JobState
 from corral.core.monitoring.health.model import Condition
+from corral.core.snapshot.journal import digest_of
 from corral.stores.database.store import SqlStore
 from tests.unit.control.fresh_stores import FreshStores
 from tests.unit.control.live.test_controller import House
@@ -129,7 +130,12 @@ def _seen(house: House) -> tuple[Any, ...]:
 def _contents(state: State) -> dict[str, Any]:
     names = ("attempts", "conditions", "testing", "idle_warnings", "receipts", "unreadable_held")
     found: dict[str, Any] = {name: dict(getattr(state, name)) for name in names}
-    return {**found, "unstored": state.unstored(), "digest": state.digest.hex(), "waiting": state.dependents.of("j-1")}
+    return {
+        **found,
+        "unstored": state.unstored(),
+        "digest": digest_of(state.snapshot.contents()),
+        "waiting": state.dependents.of("j-1"),
+    }
 
 
 def _rows(house: House) -> dict[str, list[Any]]:

@@ -19,6 +19,7 @@ from corral.control.records import ProviderKind, ProviderRecord
 from corral.control.scheduling import queues
 from corral.core.model import EndReason, JobState, Queue
 from corral.core.people.membership import Membership
+from corral.core.snapshot.journal import digest_of
 from tests.unit.control.tenants import EVE, assert_state_is_stored, membership, reasons, tenants, two_teams
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, changed, draft
 
@@ -42,12 +43,12 @@ def refused(desk: Desk, kind: type[Refusal], use_case: Callable[..., Any], *args
     """The refusal; nothing is different after it."""
     with desk.store.read() as tx:
         before = groups.group_views(tx)
-    digest = desk.state.digest.hex()
+    digest = digest_of(desk.state.snapshot.contents())
     with pytest.raises(kind) as found:
         desk.do(use_case, *args, **values)
     with desk.store.read() as tx:
         assert groups.group_views(tx) == before
-    assert desk.state.digest.hex() == digest
+    assert digest_of(desk.state.snapshot.contents()) == digest
     return found.value
 
 

@@ -11,6 +11,7 @@ from corral.control.ports import Store
 from corral.control.system.policies import Policies
 from corral.core.model import JobKind, Request
 from corral.core.people.quota import Quota
+from corral.core.snapshot.journal import digest_of
 from corral.core.storage.volumes import VolumeType
 from tests.unit.control.copied_desks import once
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
@@ -32,7 +33,9 @@ def usage(desk: Desk, user: str) -> QuotaUsage:
     with desk.store.read() as tx:
         volumes = volume_quotas_of(tx)
     (found,) = usage_of(desk.state, [user], volumes)
-    assert desk.loaded().digest.hex() == desk.state.digest.hex(), "the store says the same"
+    assert digest_of(desk.loaded().snapshot.contents()) == digest_of(desk.state.snapshot.contents()), (
+        "the store says the same"
+    )
     return found
 
 

@@ -25,6 +25,7 @@ from corral.core.people.quota import Quota
 from corral.core.people.scores import score_at
 from corral.core.snapshot.changes import PutQuota
 from corral.core.snapshot.installation import Limits, ScalingRules
+from corral.core.snapshot.journal import digest_of
 from tests.unit.control.copied_desks import once
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 from tests.unit.core.builders import node
@@ -103,7 +104,7 @@ def test_a_whole_life(desk: Desk) -> None:
     desk.now += 10
     job = up(desk, ended(desk, job))
     assert (job.attempt, len(gpus(job)), job.utilization) == (3, 8, None)
-    assert desk.loaded().digest.hex() == desk.state.digest.hex()
+    assert digest_of(desk.loaded().snapshot.contents()) == digest_of(desk.state.snapshot.contents())
     desk.now += HOUR
     desk.hear(job, AttemptPhase.ENDED, EndReason.EXIT_CODE, exit_code=0)
     job = desk.job(job.id)

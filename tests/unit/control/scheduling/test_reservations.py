@@ -20,6 +20,7 @@ from corral.control.system import housekeeping
 from corral.control.system.policies import Policies
 from corral.core.snapshot.changes import PutRules
 from corral.core.snapshot.installation import AllocationRules, Limits, PreemptionRules, Strategy
+from corral.core.snapshot.journal import digest_of
 from tests.unit.control.tenants import A10S, A100S, EVE, MIXED_NODES, assert_state_is_stored, reasons, tenants
 from tests.unit.control.world import ANN, ROOT, Desk, draft
 from tests.unit.core.builders import node
@@ -45,10 +46,10 @@ def reserve(desk: Desk, name: str = "demo", wanted: ReservationDraft | None = No
 
 def refused(desk: Desk, kind: type[Refusal], use_case: Callable[..., Any], *args: Any, **values: Any) -> Refusal:
     """The refusal; nothing is different after it."""
-    before = desk.state.digest.hex()
+    before = digest_of(desk.state.snapshot.contents())
     with pytest.raises(kind) as found:
         desk.do(use_case, *args, **values)
-    assert desk.state.digest.hex() == before
+    assert digest_of(desk.state.snapshot.contents()) == before
     return found.value
 
 

@@ -6,17 +6,15 @@ The verified ID token identifies the person. User info only adds a login, a name
 from __future__ import annotations
 
 from email.utils import parsedate_to_datetime
-from typing import Any
-
-from joserfc import jwt
-from joserfc.errors import ExpiredTokenError, InvalidKeyIdError, JoseError
-from joserfc.jwk import KeySet
-from joserfc.jws import JWSRegistry
+from typing import TYPE_CHECKING, Any
 
 from corral.control.records import ProviderRecord
 from corral.server.auth.discovery import Discovery, Metadata
 from corral.server.auth.kinds.provider_kind import Check, Endpoints, Grant
 from corral.server.auth.outside import Person, ProviderFailed, fetch_json, text
+
+if TYPE_CHECKING:
+    from joserfc.jwk import KeySet
 
 #: Signatures with a key pair only: every holder of a shared secret could sign a token for any account.
 ALGORITHMS = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"})
@@ -78,6 +76,9 @@ class OpenIdConnect:
         return (await self._discovery.metadata(provider.issuer)).date
 
     async def _verified(self, provider: ProviderRecord, grant: Grant) -> dict[str, Any]:
+        # Here and not above: loaded by the first sign-in with a provider, not by every start of a server.
+        from joserfc.errors import ExpiredTokenError, InvalidKeyIdError, JoseError
+
         token = grant.answer.get("id_token")
         if not isinstance(token, str):
             raise ProviderFailed("the provider sent no ID token", hint="Allow the scope openid for this client.")
@@ -96,11 +97,16 @@ class OpenIdConnect:
 
 
 def _decoded(token: str, keys: KeySet) -> dict[str, Any]:
+    from joserfc import jwt
+    from joserfc.jws import JWSRegistry
+
     registry = JWSRegistry(algorithms=sorted(ALGORITHMS), strict_check_header=False)
     return dict(jwt.decode(token, keys, registry=registry).claims)
 
 
 def _check_claims(claims: dict[str, Any], provider: ProviderRecord, grant: Grant) -> None:
+    from joserfc import jwt
+
     jwt.JWTClaimsRegistry(
         now=int(grant.now),
         leeway=LEEWAY_SECONDS,
