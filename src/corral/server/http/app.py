@@ -27,6 +27,7 @@ from corral.server.routes.jobs import (
     logs,
     preset_assets,
     presets,
+    shells,
     tasks,
 )
 from corral.server.routes.monitoring import measurements
@@ -61,6 +62,7 @@ ROUTERS = (
     jobs.router,
     arrays.router,
     job_moves.router,
+    shells.router,
     logs.router,
     files.router,
     volume_files.router,

@@ -40,6 +40,8 @@ TERM_ANNOTATION = "corral/term"
 CONTAINER = "job"
 _START_DIRECTORY = "/etc/corral"
 _MASTER_PORT = 29500
+#: Of the wrapper, after the shell, -c, its text and its name.
+_FIRST_ARGUMENT = 4
 MAX_ORDER_CHARS = 900_000
 _SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}\.\d{1,9}")
 _PLAIN = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
@@ -209,6 +211,12 @@ def _wrapper_arguments(order: LaunchOrder, is_gang: bool) -> list[str]:
         f"{_START_DIRECTORY}/start" if is_gang else "",
         *order.command,
     ]
+
+
+def place_of_program(pod: Json) -> tuple[str, str]:
+    """The working directory and the virtual environment that the wrapper of a pod was given."""
+    words = pod["spec"]["containers"][0]["command"][_FIRST_ARGUMENT:]
+    return words[3].replace("$$", "$"), words[4].replace("$$", "$")
 
 
 def _literal(text: str) -> str:
