@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import re
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -115,11 +116,11 @@ def corral_latency(client: httpx.Client, heard: Announcements) -> float:
     return (running - begun) * 1000
 
 
-def requests_per_second(client: httpx.Client) -> float:
+def requests_per_second(client: httpx.Client, seconds: float) -> float:
     """All that the API server answers, those of Kubernetes' own daemons too."""
     first = _requests(client)
-    time.sleep(REST_SECONDS)
-    return (_requests(client) - first) / REST_SECONDS
+    time.sleep(seconds)
+    return (_requests(client) - first) / seconds
 
 
 def _requests(client: httpx.Client) -> float:
@@ -154,12 +155,18 @@ def cpu_of_watching(client: httpx.Client, server: LiveServer, pods: int) -> Iter
     yield Row(what="memory of the server with them", value=f"{memory:.0f} MiB")
 
 
+def note(line: str) -> None:
+    """At once: a run that is cut off has shown what it measured."""
+    print(line, file=sys.stderr, flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.kubernetes")
     parser.add_argument("--jobs", type=int, default=500)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--single", type=int, default=20, help="single jobs, for the time until they run")
     parser.add_argument("--watched", type=int, default=5000, help="pods of others")
+    parser.add_argument("--rest", type=float, default=30.0, help="seconds in which requests at rest are counted")
     given, _ = parser.parse_known_args()
     programs = find_programs() if is_installed() else None
     if programs is None:
@@ -167,17 +174,21 @@ def main() -> None:
         return
     with cluster(programs) as kubernetes, kubernetes.client() as api:
         image = kubernetes.access.image
-        idle = requests_per_second(api)
+        idle = requests_per_second(api, given.rest)
         plain_ms, ours_ms, plain, ours = list[float](), list[float](), list[float](), list[float]()
         with corral_over(kubernetes) as server, server.client() as client:
-            at_rest = requests_per_second(api) - idle
+            at_rest = requests_per_second(api, given.rest) - idle
             heard = Announcements(server)
+            note(f"API requests at rest: {at_rest:.2f} /s beside {idle:.2f} /s of Kubernetes itself")
             for _ in range(given.single):
                 plain_ms.append(plain_latency(api, image))
                 ours_ms.append(corral_latency(client, heard))
+                note(f"single: plain {plain_ms[-1]:.0f} ms, corral {ours_ms[-1]:.0f} ms")
             for number in range(given.rounds):
                 plain.append(plain_rate(api, image, given.jobs))
+                note(f"{given.jobs} plain pods: {plain[-1]:.2f} /s")
                 ours.append(corral_rate(client, given.jobs, given.single + number * given.jobs))
+                note(f"{given.jobs} jobs: {ours[-1]:.2f} /s")
             rows = job_rows(given.jobs, plain, ours, plain_ms, ours_ms)
             rows.append(Row(what="API requests at rest", value=f"{at_rest:.2f} /s", target="≤ 1 /s"))
             if given.watched:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from tests.servers.corral_server import CorralServer
 from tests.servers.kubernetes.access import KubernetesAccess
 
 
-def server_on(access: KubernetesAccess, place: Path, *, settings: str = "", **options: Any) -> CorralServer:
+def server_on(
+    access: KubernetesAccess, place: Path, *, settings: str = "", more_mounts: Sequence[str] = (), **options: Any
+) -> CorralServer:
     """With its home in `place`; jobs see `place/shared`, too. `options` are further settings of the cluster."""
     place.mkdir(exist_ok=True)
     (place / "shared").mkdir()
@@ -30,7 +33,7 @@ def server_on(access: KubernetesAccess, place: Path, *, settings: str = "", **op
         "default_image": access.image,
         "node_selector": {"hollow": "false"},
         "home": f"{claim}/home:{home}",
-        "mounts": [f"{claim}/shared:{place}/shared"],
+        "mounts": [f"{claim}/shared:{place}/shared", *more_mounts],
         **options,
     }
     clusters = [{"name": "pods", "engine": "kubernetes", "kubernetes": section}]

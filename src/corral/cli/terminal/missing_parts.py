@@ -19,7 +19,6 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "sqlalchemy",
         "starlette",
         "uvicorn",
-        "websockets",
     ),
     "exporter": ("psutil", "pynvml"),
     "postgres": ("psycopg",),

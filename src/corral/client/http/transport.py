@@ -92,6 +92,21 @@ class Transport:
     def close(self) -> None:
         self._http.close()
 
+    @property
+    def address(self) -> str:
+        """Of the API, at the server that answered last."""
+        return self._servers[0] + PREFIX
+
+    @property
+    def credentials(self) -> dict[str, str]:
+        """Headers for a connection that is not a request of this object's."""
+        token = self._http.headers.get("Authorization")
+        return {"Authorization": token} if token else {}
+
+    def refusal_of(self, status: int, content: bytes) -> ClientError:
+        """The error for an answer to such a connection."""
+        return self._refusal(httpx.Response(status, content=content))
+
     def get(self, path: str, params: Params | None = None, *, timeout_seconds: float = TIMEOUT_SECONDS) -> Any:
         return self._decoded(self._send("GET", path, params=params, timeout_seconds=timeout_seconds))
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from corral.client.http.errors import ClientError
 from corral.client.http.streams import LogEnd, LogText, Patience, follow_log
 from corral.client.http.transport import Transport, segment
+from corral.client.jobs.sessions import JobSession, open_session
 
 if TYPE_CHECKING:
     from corral.client.views import (
@@ -55,6 +56,18 @@ class Jobs:
     def clone(self, job: str, changes: JobClone) -> JobView:
         """Submit a job of the caller again, with these changes."""
         return cast("JobView", self._transport.post(_path(job, "clone"), dict(changes)))
+
+    def open_shell(
+        self,
+        job: str,
+        command: Sequence[str] = (),
+        *,
+        rank: int = 0,
+        has_terminal: bool = False,
+        has_input: bool = True,
+    ) -> JobSession:
+        """Run a command in a running job, where its cluster can; without a command, the shell of its image."""
+        return open_session(self._transport, job, command, rank=rank, has_terminal=has_terminal, has_input=has_input)
 
     def requeue(self, job: str) -> JobView:
         """Send a running job back to its queue."""

@@ -7,6 +7,7 @@ from corral.control.ports.checkpoints import Checkpoints, Lookup, SavedWork
 from corral.control.ports.engine import (
     AttemptLogs,
     AttemptPhase,
+    AttemptsElsewhere,
     AttemptStatus,
     AttemptTaken,
     Engine,
@@ -63,6 +64,7 @@ from corral.control.ports.readings import (
     ReadingSink,
     Round,
 )
+from corral.control.ports.shells import HasShells, ShellChannel, ShellStream
 from corral.control.ports.store import (
     NO_LEADERSHIP,
     AlertTable,
@@ -131,6 +133,7 @@ __all__ = [
     "AttemptStatus",
     "AttemptTable",
     "AttemptTaken",
+    "AttemptsElsewhere",
     "BudgetTable",
     "CatalogTable",
     "ChannelTable",
@@ -154,6 +157,7 @@ __all__ = [
     "GpuReading",
     "HasExporters",
     "HasParts",
+    "HasShells",
     "HealthTable",
     "History",
     "HistoryUnavailable",
@@ -208,6 +212,8 @@ __all__ = [
     "ServerRecord",
     "ServerRegistry",
     "ShadowTable",
+    "ShellChannel",
+    "ShellStream",
     "SimulationTable",
     "SshKeyTable",
     "StorageKind",

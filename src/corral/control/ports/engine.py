@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -214,6 +215,18 @@ class NodesElsewhere(Protocol):
 
     def address_of(self, node: str) -> str:
         """The address at which the server reaches a node. Raises EngineUnavailable while it is unknown."""
+
+
+@runtime_checkable
+class AttemptsElsewhere(Protocol):
+    """An engine whose attempts have networks of their own, such as pods."""
+
+    def listen_address(self) -> str:
+        """The address that a program of an attempt listens at, so that `reach` leads to it."""
+
+    def reach(self, attempt_id: str, port: int) -> tuple[str, int] | socket.socket:
+        """The address at which the server reaches a port of the attempt's first instance, or a connection to it.
+        Raises EngineUnavailable while there is none."""
 
 
 @runtime_checkable

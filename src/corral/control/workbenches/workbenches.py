@@ -36,13 +36,18 @@ LAUNCH_PROBLEMS: Mapping[int, str] = {
     88: "the python3 in its environment is older than 3.9: name a virtual environment that has a later one",
     89: "it was killed while it started, as happens to what has too little memory: ask for more (--memory 4G)",
 }
+NO_SSH_THERE = (
+    "workbenches in pods offer no SSH: create it without SSH, and log in with corral shell NAME, "
+    "or name another cluster"
+)
 _WHAT_TO_DO = {
     Tool.JUPYTER: (
         "there is no Jupyter in the environment: install it (pip install jupyterlab), name a virtual environment or an "
         "image that has it, or leave Jupyter out"
     ),
     Tool.SSHD: (
-        "there is no SSH server on the node: install it (openssh-server), use an image that has it, or leave SSH out"
+        "there is no SSH server on the node: install it (openssh-server), use an image that has it, or leave SSH out; "
+        "in pods of Kubernetes there is corral shell instead"
     ),
 }
 _FIELDS = {Tool.JUPYTER: "jupyter", Tool.SSHD: "ssh"}

@@ -16,6 +16,7 @@ records, logs and ends of attempts).
 from __future__ import annotations
 
 import logging
+import socket
 import threading
 import time
 import zlib
@@ -24,7 +25,6 @@ from pathlib import Path
 
 from corral.control.ports import (
     AttemptStatus,
-    AttemptTaken,
     EnginePart,
     EngineUnavailable,
     LaunchOrder,
@@ -33,6 +33,7 @@ from corral.control.ports import (
     LogChunk,
     NodeExporter,
     Observation,
+    ShellStream,
 )
 from corral.core.model import EndReason
 from corral.engines.attempts.fold_worker import QUIET_SECONDS, FoldHomes, FoldWorker, keep_homes
@@ -42,28 +43,21 @@ from corral.engines.kubernetes.api.objects import annotations_of, name_of
 from corral.engines.kubernetes.api.streams import Streams
 from corral.engines.kubernetes.attempts import pod_attempt
 from corral.engines.kubernetes.attempts.job_accounts import JobAccount, JobAccounts
+from corral.engines.kubernetes.attempts.launches import PodLaunches
 from corral.engines.kubernetes.attempts.log_streams import LogStreams
 from corral.engines.kubernetes.attempts.pod_attempt import Attempt, clock
-from corral.engines.kubernetes.attempts.pod_commands import EarlierPod, NameTaken, PodCommands
+from corral.engines.kubernetes.attempts.pod_commands import NameTaken, PodCommands
 from corral.engines.kubernetes.attempts.pod_rules import PodRules
-from corral.engines.kubernetes.attempts.pods import (
-    ATTEMPT_LABEL,
-    PodOwner,
-    check_order,
-    is_safe_id,
-    make_pod,
-    make_secret,
-    pod_name,
-    secret_name,
-)
+from corral.engines.kubernetes.attempts.pods import ATTEMPT_LABEL, check_order, is_safe_id
 from corral.engines.kubernetes.attempts.records import Records
-from corral.engines.kubernetes.attempts.tracking import PodTracker
+from corral.engines.kubernetes.attempts.sessions import PodSessions
+from corral.engines.kubernetes.attempts.tracking import PodTracker, is_of
 from corral.engines.kubernetes.attempts.watcher import Watcher
 from corral.engines.kubernetes.cluster.cache import NodeCache, PodCache
 from corral.engines.kubernetes.cluster.capacities import Capacities
 from corral.engines.kubernetes.cluster.drains import NodeDrains
 from corral.engines.kubernetes.cluster.exporters import ExporterPods
-from corral.engines.kubernetes.cluster.nodes import gpus_asked, nodes_seen
+from corral.engines.kubernetes.cluster.nodes import nodes_seen
 from corral.engines.kubernetes.cluster.occupancy import devices_of, named_gpus, others_use
 from corral.engines.kubernetes.cluster.parts import api_server, kubelets
 from corral.engines.kubernetes.cluster.watches import ClusterWatches
@@ -98,8 +92,6 @@ class KubernetesEngine:
     ) -> None:
         self._api = api
         self._rules = rules
-        self._accounts = accounts or JobAccounts(JobAccount(uid=rules.uid, gid=rules.gid))
-        self._storage = storage
         self._records = Records(Path(root).resolve())
         self._commands = PodCommands(api, rules.namespace)
         self._drains = NodeDrains(api)
@@ -122,6 +114,16 @@ class KubernetesEngine:
             rules.lost_seconds,
             Capacities(self._records.root / "capacities", rules.fleet.is_gpu),
         )
+        self._launches = PodLaunches(
+            records=self._records,
+            commands=self._commands,
+            rules=rules,
+            accounts=accounts or JobAccounts(JobAccount(uid=rules.uid, gid=rules.gid)),
+            storage=storage,
+            nodes=self._nodes,
+            remove_pod=self._remove_pod,
+        )
+        self._sessions = PodSessions(api, self._pod_of, self._commands.path_of)
         self._watches = ClusterWatches(self._nodes, self._pods, rules.namespace)
         self._streams = Streams(api, (self._watches.watch_nodes, self._watches.watch_pods))
         self._logs = LogStreams(
@@ -284,6 +286,23 @@ class KubernetesEngine:
         with self._lock:
             return devices_of(self._attempts.values())
 
+    # -------------------------------------------------------------------------------------------- HasShells
+
+    async def open_shell(
+        self, attempt_id: str, rank: int, command: Sequence[str], *, has_terminal: bool, has_input: bool
+    ) -> ShellStream:
+        return await self._sessions.open_shell(
+            attempt_id, rank, command, has_terminal=has_terminal, has_input=has_input
+        )
+
+    # -------------------------------------------------------------------------------------------- AttemptsElsewhere
+
+    def listen_address(self) -> str:
+        return self._sessions.listen_address()
+
+    def reach(self, attempt_id: str, port: int) -> tuple[str, int] | socket.socket:
+        return self._sessions.reach(attempt_id, port)
+
     # -------------------------------------------------------------------------------------------- for the watcher
 
     def attempt(self, attempt_id: str) -> Attempt | None:
@@ -395,52 +414,13 @@ class KubernetesEngine:
                 attempt.reported = status.phase
 
     def _record(self, order: LaunchOrder) -> Attempt:
-        if self._records.was_ordered(order.attempt_id):
-            raise AttemptTaken(
-                f"attempt {order.attempt_id} is over here already: its id was used a second time, which happens after "
-                "an older store is restored. The next attempt has another id."
-            )
-        installation = self._records.installation
-        names = tuple(pod_name(installation, order.attempt_id, one.rank) for one in order.instances)
         with self._lock:
-            attempt = pod_attempt.create(self._records, order, names, clock())
-            self._attempts[order.attempt_id] = attempt
+            self._attempts[order.attempt_id] = attempt = self._launches.record(order)
         return attempt
 
     def _create(self, order: LaunchOrder, attempt: Attempt) -> None:
         """Create all pods. Raises NameTaken, LaunchRefused and EngineUnavailable."""
-        account = self._accounts.account_of(order)
-        self._accounts.give(order, account)
-        owner = PodOwner(
-            installation=self._records.installation,
-            term=self._term,
-            key=attempt.key,
-            uid=account.uid,
-            gid=account.gid,
-        )
-        pods = [
-            make_pod(
-                order,
-                one,
-                self._rules,
-                owner,
-                gpus=gpus_asked(self._nodes.get(one.node), one.gpu_ids, self._rules.fleet),
-                places=self._storage,
-            )
-            for one in order.instances
-        ]
-        if order.login is not None:
-            self._records.note_secret(secret_name(owner.installation, attempt.id))
-            self._commands.create_secret(make_secret(order, self._rules, owner))
-        for pod in pods:
-            if attempt.is_over:
-                break
-            try:
-                self._commands.create(pod)
-            except EarlierPod as earlier:
-                self._removals.add(name_of(pod))
-                self._watcher.look_at()
-                raise EngineUnavailable(f"Kubernetes: {earlier}: it is removed") from earlier
+        self._launches.create(order, attempt, self._term)
         with self._lock:
             if attempt.is_over:
                 # It was stopped meanwhile. The watch shows its pods, and they are removed when it is forgotten.
@@ -448,6 +428,18 @@ class KubernetesEngine:
             else:
                 pod_attempt.note(self._records, attempt, {"created": clock()})
         self._watcher.look_at([attempt.id])
+
+    def _remove_pod(self, name: str) -> None:
+        self._removals.add(name)
+        self._watcher.look_at()
+
+    def _pod_of(self, attempt_id: str, rank: int) -> Json | None:
+        """Of a live attempt, as the watch has shown it."""
+        attempt = self.attempt(attempt_id)
+        if attempt is None or attempt.is_over or not 0 <= rank < len(attempt.pods):
+            return None
+        pod = self._pods.get(attempt.pods[rank])
+        return pod if pod is not None and is_of(attempt, rank, pod) else None
 
     def _conclude(self, attempt: Attempt, reason: EndReason, message: str) -> None:
         with self._lock:

@@ -133,8 +133,7 @@ async def _of_problem(_: Request, error: Exception) -> Response:
     return error.response()
 
 
-async def _of_refusal(_: Request, error: Exception) -> Response:
-    assert isinstance(error, Refusal)
+def refused(error: Refusal) -> Problem:
     named = [Finding(location=(error.field,), message=error.detail)] if error.field else []
     return Problem(
         error.status,
@@ -143,7 +142,12 @@ async def _of_refusal(_: Request, error: Exception) -> Response:
         slug=error.slug,
         numbers=error.numbers,
         errors=named,
-    ).response()
+    )
+
+
+async def _of_refusal(_: Request, error: Exception) -> Response:
+    assert isinstance(error, Refusal)
+    return refused(error).response()
 
 
 async def _of_validation(request: Request, error: Exception) -> Response:

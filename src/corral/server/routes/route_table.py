@@ -27,6 +27,7 @@ FIRST: Table = (
 )
 REST: Table = (
     ("jobs.job_moves", _ONE),
+    ("jobs.shells", _ONE),
     ("jobs.logs", _ONE),
     ("jobs.files", _ONE),
     ("storage.volume_files", _ONE),

@@ -15,7 +15,8 @@ from typing import Any
 
 from corral.control.live.controller import Controller, ControllerStopped
 from corral.control.live.state import State
-from corral.control.ports import EngineUnavailable, NodesElsewhere
+from corral.control.ports import AttemptsElsewhere, EngineUnavailable, NodesElsewhere
+from corral.core.model import attempt_id
 from corral.engines.workbenches.workbench_relay import keep_alive
 from corral.stores.workbenches.workbench_directories import DirectoryWorkbenches
 from corral.stores.workbenches.workbench_keys import NAME, WorkbenchKeys
@@ -75,7 +76,23 @@ class WorkbenchRoutes:
         self._keys = keys
 
     def is_elsewhere(self, cluster: str) -> bool:
-        return isinstance(self._controller.engines.get(cluster), NodesElsewhere)
+        return isinstance(self._controller.engines.get(cluster), NodesElsewhere | AttemptsElsewhere)
+
+    def clusters(self) -> list[str]:
+        return list(self._controller.engines)
+
+    def has_ssh(self, cluster: str) -> bool:
+        """Users cannot reach the network of an attempt by SSH."""
+        return not isinstance(self._controller.engines.get(cluster), AttemptsElsewhere)
+
+    def listens_at(self, cluster: str, node: str) -> str | None:
+        """The address that a workbench there must listen on for this server; None on this machine. Raises
+        EngineUnavailable."""
+        engine = self._controller.engines.get(cluster)
+        if isinstance(engine, AttemptsElsewhere):
+            return engine.listen_address()
+        address = self.node_address(cluster, node)
+        return None if address is None else listen_address(address)
 
     def has_elsewhere(self) -> bool:
         return any(map(self.is_elsewhere, self._controller.engines))
@@ -102,15 +119,25 @@ class WorkbenchRoutes:
         if status is None or status.attempt != place.attempt or status.relay_port is None:
             raise ConnectionError(f"workbench {job_id} does not say where it listens")
         try:
-            address = self.node_address(place.cluster, place.node)
+            address = self._address(job_id, place, status.relay_port)
         except EngineUnavailable as error:
             raise ConnectionError(f"the address of node {place.node} is unknown: {error}") from error
         tls = self._keys.context(job_id)
-        family, kind, _, _, found = socket.getaddrinfo(address, status.relay_port, type=socket.SOCK_STREAM)[0]
+        if isinstance(address, socket.socket):
+            address.setblocking(False)
+            return Way(connection=address, tls=tls)
+        family, kind, _, _, found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0]
         connection = socket.socket(family, kind)
         connection.setblocking(False)
         keep_alive(connection)
         return Way(connection=connection, address=(str(found[0]), status.relay_port), tls=tls)
+
+    def _address(self, job_id: str, place: Place, port: int) -> tuple[str | None, int] | socket.socket:
+        """Raises EngineUnavailable."""
+        engine = self._controller.engines.get(place.cluster)
+        if isinstance(engine, AttemptsElsewhere):
+            return engine.reach(attempt_id(job_id, place.attempt), port)
+        return self.node_address(place.cluster, place.node), port
 
     def _place(self, job_id: str) -> Place | None:
         """Raises ConnectionError."""

@@ -22,7 +22,7 @@ from corral.control.workbenches import workbenches
 from corral.control.workbenches.workbenches import Idle, idle_seconds
 from corral.core.model import CLUSTER_LABEL, Job, JobKind, JobState, Request
 from corral.engines.attempts.accounts import Account, AccountRules
-from corral.server.workbenches.workbench_routes import WorkbenchRoutes, listen_address
+from corral.server.workbenches.workbench_routes import WorkbenchRoutes
 from corral.stores.workbenches.workbench_directories import DirectoryWorkbenches
 from corral.stores.workbenches.workbench_keys import WorkbenchKeys
 
@@ -76,6 +76,9 @@ class WorkbenchWatch:
         if shared is not None:
             raise Missing(shared, field="name")
         cluster = dict(request.labels).get(CLUSTER_LABEL)
+        clusters = [cluster] if cluster else self.routes.clusters()
+        if clusters and not any(map(self.routes.has_ssh, clusters)):
+            return [Tool.SSHD] if spec.ssh else []
         if self.routes.is_elsewhere(cluster) if cluster else self.routes.has_elsewhere():
             return []
         return self._tools.missing(workbenches.needed_tools(spec), venv=spec.venv, env=spec.env)
@@ -93,15 +96,17 @@ class WorkbenchWatch:
             return order
         if shared is not None:
             raise LaunchRefused(shared)
-        address = self.routes.node_address(cluster, order.instances[0].node)
+        if record.spec.ssh and not self.routes.has_ssh(cluster):
+            raise LaunchRefused(workbenches.NO_SSH_THERE)
+        listen = self.routes.listens_at(cluster, order.instances[0].node)
         settings = workbenches.host_settings(
             record,
-            listen=self._ssh_listen if address is None else listen_address(address),
+            listen=listen or self._ssh_listen,
             ports=self._ssh_ports,
-            is_elsewhere=address is not None,
+            is_elsewhere=listen is not None,
         )
         self.files.prepare(
-            record.job.id, settings, keys, relay_key=None if address is None else self._keys.of(record.job.id)
+            record.job.id, settings, keys, relay_key=None if listen is None else self._keys.of(record.job.id)
         )
         return order
 

@@ -226,6 +226,7 @@ export const happenings = defineTexts({
   "job.cloned": ["cloned", "已克隆"],
   "job.deleted": ["removed", "已删除"],
   "job.checkpoint-requested": ["asked to save", "请求保存检查点"],
+  "job.shell-opened": ["opened a shell", "打开了终端"],
   "job.checkpointed": ["saved a checkpoint", "已保存检查点"],
   "job.dependencies-met": ["the jobs before it completed", "前置作业已完成"],
   "job.idle-warned": ["warned: does nothing", "空闲警告"],

@@ -43,6 +43,8 @@ class Access:
     #: the name that the server's certificate must have; "" means its host name
     server_name: str = ""
     proxy: str | None = None
+    #: this server runs in a pod of the cluster, and so reaches the addresses of other pods
+    is_inside: bool = False
 
 
 def find_access(
@@ -71,6 +73,7 @@ def in_cluster(environ: Mapping[str, str], service_account: Path = SERVICE_ACCOU
         credential=TokenFile(service_account / "token"),
         namespace=namespace.read_text().strip() if namespace.exists() else "",
         ca=(service_account / "ca.crt").read_bytes(),
+        is_inside=True,
     )
 
 

@@ -40,8 +40,24 @@ RIGHTS: tuple[Right, ...] = (
         for verb in ("create", "get", "list", "watch", "patch", "delete")
     ),
     Right(verb="get", resource="pods/log", purpose="read the logs of jobs"),
-    Right(
-        verb="create", resource="pods/exec", purpose="end a job before a grace time that has begun", is_optional=True
+    # WebSockets are opened by GET; from Kubernetes 1.35 on the right to create is needed as well.
+    *(
+        Right(
+            verb=verb,
+            resource="pods/exec",
+            purpose="open shells in jobs, and end a job before a grace time that has begun",
+            is_optional=True,
+        )
+        for verb in ("get", "create")
+    ),
+    *(
+        Right(
+            verb=verb,
+            resource="pods/portforward",
+            purpose="reach workbenches from outside of the cluster",
+            is_optional=True,
+        )
+        for verb in ("get", "create")
     ),
     *(
         Right(verb=verb, resource="secrets", purpose="pull images with the logins of users", is_optional=True)

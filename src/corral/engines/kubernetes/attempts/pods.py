@@ -40,6 +40,9 @@ TERM_ANNOTATION = "corral/term"
 CONTAINER = "job"
 _START_DIRECTORY = "/etc/corral"
 _MASTER_PORT = 29500
+JOB_DIR_VARIABLE = "CORRAL_JOB_DIR"
+#: Of the wrapper, after the shell, -c, its text and its name.
+_FIRST_ARGUMENT = 4
 MAX_ORDER_CHARS = 900_000
 _SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}\.\d{1,9}")
 _PLAIN = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
@@ -71,8 +74,11 @@ def check_order(order: LaunchOrder, rules: PodRules) -> None:
     texts = [*order.command, *order.env.values(), *order.env]
     if sum(map(len, texts)) > MAX_ORDER_CHARS:
         raise LaunchRefused(f"the command and its environment are longer than {MAX_ORDER_CHARS} characters")
-    if order.command == HOST_COMMAND:
-        raise LaunchRefused("workbenches cannot run on a Kubernetes cluster yet: choose another cluster for it")
+    if order.command == HOST_COMMAND and not _is_shared(order.env.get(JOB_DIR_VARIABLE, ""), rules):
+        raise LaunchRefused(
+            "a workbench on Kubernetes needs a directory that the server and its pod share: an operator sets "
+            "cluster.kubernetes.home (the chart's home.shared), or choose another cluster for it"
+        )
     if not order.image and not rules.default_image:
         raise LaunchRefused(
             "a job on Kubernetes needs an image: submit it with --image, or an operator sets "
@@ -211,6 +217,12 @@ def _wrapper_arguments(order: LaunchOrder, is_gang: bool) -> list[str]:
     ]
 
 
+def place_of_program(pod: Json) -> tuple[str, str]:
+    """The working directory and the virtual environment that the wrapper of a pod was given."""
+    words = pod["spec"]["containers"][0]["command"][_FIRST_ARGUMENT:]
+    return words[3].replace("$$", "$"), words[4].replace("$$", "$")
+
+
 def _literal(text: str) -> str:
     """Kubernetes replaces $(NAME) in commands and environments."""
     return text.replace("$", "$$")
@@ -260,12 +272,16 @@ def _mount_directories(volumes: Volumes, order: LaunchOrder, rules: PodRules) ->
         if not any(_is_below(path, other) for other in outermost):
             outermost.append(path)
     for number, path in enumerate(outermost):
-        if rules.home is not None and _is_below(path, rules.home.path):
+        if rules.home is not None and _is_shared(path, rules):
             volumes.add_claim(rules.home, path, os.path.relpath(path, rules.home.path))
         else:
             volumes.add(f"directory-{number}", {"emptyDir": {}}, path)
     for mount in rules.mounts:
         volumes.add_claim(mount, mount.path, "", read_only=mount.read_only)
+
+
+def _is_shared(path: str, rules: PodRules) -> bool:
+    return rules.home is not None and _is_below(path, rules.home.path)
 
 
 def _is_below(path: str, directory: str) -> bool:

@@ -61,7 +61,7 @@ class PodTracker:
         if attempt.is_over or not attempt.is_created:
             return
         seen = ((rank, self._pod(name)) for rank, name in enumerate(attempt.pods))
-        pods = {rank: pod for rank, pod in seen if pod is not None and _is_of(attempt, rank, pod)}
+        pods = {rank: pod for rank, pod in seen if pod is not None and is_of(attempt, rank, pod)}
         for rank in range(len(attempt.nodes)):
             if rank not in attempt.exits and (end := self._end(attempt, rank, pods.get(rank), now)) is not None:
                 pod_attempt.note_exit(self._records, attempt, rank, end)
@@ -125,7 +125,7 @@ class PodTracker:
             if now - attempt.pods_made_at < UNSEEN_SECONDS:
                 return None
             pod = self._commands.find(attempt.pods[rank])
-            if pod is not None and _is_of(attempt, rank, pod):
+            if pod is not None and is_of(attempt, rank, pod):
                 log.warning("attempt %s: the watch of pods does not show pod %s", attempt.id, attempt.pods[rank])
                 return None
         if attempt.was_stopped and rank not in attempt.up:
@@ -184,6 +184,6 @@ class PodTracker:
         pod_attempt.conclude(self._records, attempt, reason, message)
 
 
-def _is_of(attempt: Attempt, rank: int, pod: Json) -> bool:
+def is_of(attempt: Attempt, rank: int, pod: Json) -> bool:
     """Not a pod of the same name that another user of Kubernetes has made."""
     return key_of(pod) == attempt.key and attempt.seen.get(rank, pod["metadata"]["uid"]) == pod["metadata"]["uid"]

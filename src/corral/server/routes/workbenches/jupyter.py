@@ -68,7 +68,7 @@ async def pass_on_websocket(websocket: WebSocket, job: str, path: str) -> None:
     except Problem as problem:
         await websocket.send_denial_response(problem.response())
         return
-    await bridged(websocket, context, found.id, lambda: _let_in_no_more(context, identity))
+    await bridged(websocket, context, found.id, lambda: let_in_no_more(context, identity))
 
 
 async def bridged(
@@ -181,7 +181,7 @@ def _refused(request: Request, problem: Problem) -> Response:
     return answer
 
 
-async def _let_in_no_more(context: ServerContext, identity: Identity) -> str:
+async def let_in_no_more(context: ServerContext, identity: Identity) -> str:
     """Returns once this visitor has lost access."""
     while True:
         await asyncio.sleep(LET_IN_SECONDS)

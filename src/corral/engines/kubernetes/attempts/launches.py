@@ -1,0 +1,91 @@
+"""From an accepted order to pods in Kubernetes: records the attempt, and creates its pods and secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from corral.control.ports import AttemptTaken, EngineUnavailable, LaunchOrder
+from corral.engines.kubernetes.api.client import Json
+from corral.engines.kubernetes.api.objects import name_of
+from corral.engines.kubernetes.attempts import pod_attempt
+from corral.engines.kubernetes.attempts.job_accounts import JobAccounts
+from corral.engines.kubernetes.attempts.pod_attempt import Attempt, clock
+from corral.engines.kubernetes.attempts.pod_commands import EarlierPod, PodCommands
+from corral.engines.kubernetes.attempts.pod_rules import PodRules
+from corral.engines.kubernetes.attempts.pods import PodOwner, make_pod, make_secret, pod_name, secret_name
+from corral.engines.kubernetes.attempts.records import Records
+from corral.engines.kubernetes.cluster.cache import NodeCache
+from corral.engines.kubernetes.cluster.nodes import gpus_asked
+from corral.engines.storage.storage_specs import StoragePlaces
+
+
+class PodLaunches:
+    """Safe for several threads, as long as an attempt is launched by one at a time."""
+
+    def __init__(
+        self,
+        *,
+        records: Records,
+        commands: PodCommands,
+        rules: PodRules,
+        accounts: JobAccounts,
+        storage: StoragePlaces | None,
+        nodes: NodeCache,
+        remove_pod: Callable[[str], None],
+    ) -> None:
+        """`remove_pod` is called for a pod that must be gone before the launch can be tried again."""
+        self._records = records
+        self._commands = commands
+        self._rules = rules
+        self._accounts = accounts
+        self._storage = storage
+        self._nodes = nodes
+        self._remove_pod = remove_pod
+
+    def record(self, order: LaunchOrder) -> Attempt:
+        """Stored before anything is created. Raises AttemptTaken."""
+        if self._records.was_ordered(order.attempt_id):
+            raise AttemptTaken(
+                f"attempt {order.attempt_id} is over here already: its id was used a second time, which happens after "
+                "an older store is restored. The next attempt has another id."
+            )
+        installation = self._records.installation
+        names = tuple(pod_name(installation, order.attempt_id, one.rank) for one in order.instances)
+        return pod_attempt.create(self._records, order, names, clock())
+
+    def create(self, order: LaunchOrder, attempt: Attempt, term: int) -> None:
+        """Create all pods, until the attempt is over. Raises NameTaken, LaunchRefused and EngineUnavailable."""
+        account = self._accounts.account_of(order)
+        self._accounts.give(order, account)
+        owner = PodOwner(
+            installation=self._records.installation,
+            term=term,
+            key=attempt.key,
+            uid=account.uid,
+            gid=account.gid,
+        )
+        pods = self._pods(order, owner)
+        if order.login is not None:
+            self._records.note_secret(secret_name(owner.installation, attempt.id))
+            self._commands.create_secret(make_secret(order, self._rules, owner))
+        for pod in pods:
+            if attempt.is_over:
+                break
+            try:
+                self._commands.create(pod)
+            except EarlierPod as earlier:
+                self._remove_pod(name_of(pod))
+                raise EngineUnavailable(f"Kubernetes: {earlier}: it is removed") from earlier
+
+    def _pods(self, order: LaunchOrder, owner: PodOwner) -> list[Json]:
+        return [
+            make_pod(
+                order,
+                one,
+                self._rules,
+                owner,
+                gpus=gpus_asked(self._nodes.get(one.node), one.gpu_ids, self._rules.fleet),
+                places=self._storage,
+            )
+            for one in order.instances
+        ]
