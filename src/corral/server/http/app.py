@@ -20,6 +20,7 @@ from corral.server.routes.fleet import catalog, nodes, panel, pools
 from corral.server.routes.jobs import (
     arrays,
     checkpoints,
+    curves,
     files,
     images,
     job_moves,
@@ -68,6 +69,7 @@ ROUTERS = (
     workbenches.router,
     jupyter.router,
     checkpoints.router,
+    curves.router,
     events.router,
     nodes.router,
     measurements.router,
