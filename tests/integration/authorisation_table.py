@@ -130,6 +130,7 @@ PATCH  /jobs/{job}                   401      ok    404   ok       401      401 
 DELETE /jobs/{job}                   401      ok    404   ok       401      401     403
 GET    /jobs/{job}/attempts          401      ok    404   ok       401      401     ok
 GET    /jobs/{job}/receipts          401      ok    404   ok       401      401     ok
+GET    /jobs/{job}/curves            401      ok    404   ok       401      401     ok
 GET    /jobs/{job}/checkpoints       401      ok    404   ok       401      401     ok
 POST   /jobs/{job}/checkpoint        401      in    404   in       401      401     403
 GET    /jobs/{job}/datasets          401      ok    404   ok       401      401     ok

@@ -1745,6 +1745,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs/{job}/curves": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Job Curves
+         * @description Numbers per step, such as the loss: those that the program reports with `corral.checkpoint.log`, and the scalars
+         *     of TensorBoard event files in the job's output directory.
+         */
+        get: operations["get_job_curves"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs/{job}/datasets": {
         parameters: {
             query?: never;
@@ -5485,6 +5506,94 @@ export interface components {
              * @description Such as EUR; empty for none. Amounts are not converted.
              */
             currency: string;
+        };
+        /**
+         * CurvePointView
+         * @example {
+         *       "at": "2026-11-18T09:30:00Z",
+         *       "step": 1,
+         *       "value": 1
+         *     }
+         */
+        CurvePointView: {
+            /**
+             * At
+             * @description When the program reported the value.
+             */
+            at: string;
+            /** Step */
+            step: number;
+            /**
+             * Value
+             * @description Null if the program reported a value that is not finite.
+             */
+            value: number | null;
+        };
+        /**
+         * CurveView
+         * @example {
+         *       "count": 1,
+         *       "name": "resnet",
+         *       "points": [
+         *         {
+         *           "at": "2026-11-18T09:30:00Z",
+         *           "step": 1,
+         *           "value": 1
+         *         }
+         *       ],
+         *       "source": "source"
+         *     }
+         */
+        CurveView: {
+            /**
+             * Count
+             * @description How many points the program reported; `points` has some hundred of them.
+             */
+            count: number;
+            /**
+             * Name
+             * @description The name that the program gave; with its directory for several TensorBoard runs.
+             */
+            name: string;
+            /**
+             * Points
+             * @description By step: the lowest and highest of each stretch.
+             */
+            points: components["schemas"]["CurvePointView"][];
+            /**
+             * Source
+             * @description `curves.jsonl`, or the directory of the event file in the job's output directory.
+             */
+            source: string;
+        };
+        /**
+         * CurvesView
+         * @example {
+         *       "complete": true,
+         *       "curves": [
+         *         {
+         *           "count": 1,
+         *           "name": "resnet",
+         *           "points": [
+         *             {
+         *               "at": "2026-11-18T09:30:00Z",
+         *               "step": 1,
+         *               "value": 1
+         *             }
+         *           ],
+         *           "source": "source"
+         *         }
+         *       ]
+         *     }
+         */
+        CurvesView: {
+            /**
+             * Complete
+             * @description False if there are more files, curves or bytes than are read at once.
+             */
+            complete: boolean;
+            /** Curves */
+            curves: components["schemas"]["CurveView"][];
         };
         /**
          * CycleView
@@ -26978,6 +27087,74 @@ export interface operations {
             };
             /** @description Body too large */
             413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    get_job_curves: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The job's id, or the name of one of the caller's own jobs. */
+                job: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CurvesView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -26,6 +26,8 @@ export type Query = Readonly<Record<string, string | number | boolean | readonly
 type Get = (path: string, init: object) => Promise<{ data?: unknown; error?: unknown; response: Response }>;
 
 const MOST = 500;
+/** A file of more rows is the work of `corral jobs -o csv`. */
+const MOST_IN_FILE = 20_000;
 
 async function page<P extends ListPath>(
   path: P,
@@ -35,6 +37,22 @@ async function page<P extends ListPath>(
   // The client's types cannot be derived for a path that is a variable; `ItemOf` types the answer.
   const get = api.GET as unknown as Get;
   return (await sent(get(path, { params: { query, path: at ?? {} } }))) as PageOf<ItemOf<P>>;
+}
+
+/** All pages, up to so many items. */
+async function every<P extends ListPath>(
+  path: P,
+  query: Query,
+  at: { readonly [name: string]: string } | undefined,
+  most = Infinity,
+): Promise<readonly ItemOf<P>[]> {
+  const items: ItemOf<P>[] = [];
+  for (let cursor: string | null | undefined; cursor !== null && items.length < most;) {
+    const next: PageOf<ItemOf<P>> = await page(path, { ...query, cursor }, at);
+    items.push(...next.items);
+    cursor = next.next_cursor ?? null;
+  }
+  return items;
 }
 
 /**
@@ -51,15 +69,7 @@ export function useAll<P extends ListPath>(
     // The same shape as the other hooks' keys, so that events of the stream find it by its path.
     queryKey: ["get", path, { all: true, query, at }],
     enabled,
-    queryFn: async () => {
-      const items: ItemOf<P>[] = [];
-      for (let cursor: string | null | undefined; cursor !== null;) {
-        const next: PageOf<ItemOf<P>> = await page(path, { limit: MOST, ...query, cursor }, at);
-        items.push(...next.items);
-        cursor = next.next_cursor ?? null;
-      }
-      return items;
-    },
+    queryFn: () => every(path, { limit: MOST, ...query }, at),
     placeholderData: (before) => before,
   });
 }
@@ -85,6 +95,7 @@ export function usePages<P extends ListPath>(path: P, query: Query, at?: { reado
     isStale: result.isPlaceholderData,
     hasMore: result.hasNextPage,
     isLoadingMore: result.isFetchingNextPage,
+    loadAll: () => every(path, { ...query, limit: MOST }, at, MOST_IN_FILE),
     loadMore: () => void result.fetchNextPage(),
     retry: () => void result.refetch(),
   };

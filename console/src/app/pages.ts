@@ -61,6 +61,7 @@ export const PAGES: readonly Page[] = [
   everyone("/", "overview", Gauge, "work", () => import("@/pages/fleet/overview/OverviewPage")),
   everyone("/jobs", "jobs", Boxes, "work", () => import("@/pages/jobs/JobsPage")),
   everyone("/jobs/new", "newJob", Boxes, hidden, () => import("@/pages/jobs/newjob/NewJobPage")),
+  everyone("/jobs/compare", "compare", Boxes, hidden, () => import("@/pages/jobs/compare/ComparePage")),
   everyone("/jobs/$job", "job", Boxes, hidden, () => import("@/pages/jobs/JobPage")),
   everyone("/inbox", "inbox", Inbox, "work", () => import("@/pages/people/inbox/InboxPage")),
   everyone("/workbenches", "workbenches", NotebookPen, "work", () => import("@/pages/workbenches/WorkbenchesPage")),

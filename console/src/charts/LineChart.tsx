@@ -1,4 +1,4 @@
-/** Lines over time, with a legend that shows the latest, mean and highest value of each. Drawn by uPlot, loaded when needed. */
+/** Lines over time, or over the steps of a program, with a legend that shows the latest, mean and highest value of each. Drawn by uPlot, loaded when needed. */
 import { Box, Group, Skeleton, Text } from "@mantine/core";
 import { ChartNoAxesCombined } from "lucide-react";
 import { lazy, Suspense } from "react";
@@ -10,8 +10,15 @@ import { useTexts } from "@/texts/texts";
 export interface Line {
   readonly label: string;
   readonly color: string;
-  /** Seconds since 1970 and a value; gaps are nulls. In order of time. */
+  /** Seconds since 1970, or a step, and a value; gaps are nulls. In order of time. */
   readonly points: readonly (readonly [at: number, value: number | null])[];
+}
+
+/** Something that happened at a time, drawn as a line through the chart. */
+export interface Mark {
+  readonly at: number;
+  readonly label: string;
+  readonly color: string;
 }
 
 export interface LineChartProps {
@@ -25,6 +32,11 @@ export interface LineChartProps {
   /** The time axis, in seconds; the points' own range without it. */
   readonly range?: readonly [from: number, to: number];
   readonly legend?: boolean;
+  /** What the points' first numbers are; charts of the same kind share their crosshair. */
+  readonly axis?: "time" | "step";
+  readonly marks?: readonly Mark[];
+  /** A stretch of time was marked with the mouse, in seconds since 1970. Steps are zoomed by the chart itself. */
+  readonly onZoom?: (from: number, to: number) => void;
   /** The values are bytes: the axis steps by powers of two. */
   readonly binary?: boolean;
 }

@@ -3,7 +3,7 @@ import { Title } from "@mantine/core";
 import { useMemo } from "react";
 
 import { seriesColor } from "@/charts/colors";
-import { LineChart } from "@/charts/LineChart";
+import { LineChart, type Mark } from "@/charts/LineChart";
 import { pointsOf, seriesOf, type Metrics } from "@/charts/series";
 
 export interface MetricChartProps {
@@ -15,9 +15,11 @@ export interface MetricChartProps {
   readonly format: (value: number) => string;
   readonly max?: number;
   readonly binary?: boolean;
+  readonly marks?: readonly Mark[];
+  readonly onZoom?: (from: number, to: number) => void;
 }
 
-export function MetricChart({ title, metrics, lines, format, max, binary }: MetricChartProps) {
+export function MetricChart({ title, metrics, lines, format, max, binary, marks, onZoom }: MetricChartProps) {
   // The caller writes the list anew each time; what it says rarely changes.
   const key = JSON.stringify(lines);
   const drawn = useMemo(
@@ -36,7 +38,16 @@ export function MetricChart({ title, metrics, lines, format, max, binary }: Metr
       <Title order={3} size="sm" fw={500} mb={4}>
         {title}
       </Title>
-      <LineChart label={title} lines={drawn} format={format} height={140} max={max} binary={binary} />
+      <LineChart
+        label={title}
+        lines={drawn}
+        format={format}
+        height={140}
+        max={max}
+        binary={binary}
+        marks={marks}
+        onZoom={onZoom}
+      />
     </div>
   );
 }

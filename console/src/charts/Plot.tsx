@@ -8,6 +8,12 @@ import { useWidth } from "@/charts/useWidth";
 import { useIsDark } from "@/app/useIsDark";
 import { useFormat, type Format } from "@/texts/format";
 
+/** A shorter mark is a click. */
+const LEAST_ZOOM_PIXELS = 6;
+/** Marks as near as this to the crosshair are named. */
+const NEAR_PIXELS = 5;
+const MOST_NAMED = 4;
+
 /** Steps that are round in KiB, MiB, GiB … */
 const BINARY = Array.from({ length: 54 }, (_, power) => 2 ** power);
 
@@ -24,6 +30,8 @@ export default function Plot(props: Props) {
     props.min,
     props.max,
     props.height,
+    props.axis,
+    props.onZoom !== undefined,
     dark,
   ]);
   const latest = useRef(props);
@@ -33,7 +41,7 @@ export default function Plot(props: Props) {
     const parent = frame.current;
     if (parent === null) return undefined;
     const made = new uPlot(
-      options(latest.current, format, dark, Math.max(parent.clientWidth, 50)),
+      options(() => latest.current, format, dark, Math.max(parent.clientWidth, 50)),
       aligned(latest.current.lines),
       parent,
     );
@@ -49,6 +57,9 @@ export default function Plot(props: Props) {
     if (props.range !== undefined) plot.current?.setScale("x", { min: props.range[0], max: props.range[1] });
   }, [props.lines, props.range]);
 
+  // New marks alone change no data.
+  useEffect(() => plot.current?.redraw(false), [props.marks]);
+
   useEffect(() => {
     if (width > 0) plot.current?.setSize({ width, height: props.height });
   }, [width, props.height]);
@@ -56,7 +67,9 @@ export default function Plot(props: Props) {
   return <div ref={frame} style={{ height: props.height }} aria-hidden="true" />;
 }
 
-function options(props: Props, format: Format, dark: boolean, width: number): uPlot.Options {
+function options(current: () => Props, format: Format, dark: boolean, width: number): uPlot.Options {
+  const props = current();
+  const isTime = props.axis !== "step";
   const grid = { stroke: dark ? "#1e2737" : "#e6eaf1", width: 1 };
   const axis = {
     stroke: dark ? "#98a2b5" : "#5b6577",
@@ -69,12 +82,23 @@ function options(props: Props, format: Format, dark: boolean, width: number): uP
     height: props.height,
     legend: { show: false },
     padding: [8, 12, 0, 0],
-    cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
+    cursor: {
+      y: false,
+      points: { size: 6 },
+      drag: { x: !isTime || props.onZoom !== undefined, y: false, setScale: !isTime },
+      sync: { key: isTime ? "time" : "step", setSeries: false, scales: ["x", null] },
+    },
     scales: {
+      x: { time: isTime },
       y: { range: (_, low, high) => [props.min ?? Math.min(0, low), props.max ?? (high > 0 ? high * 1.08 : 1)] },
     },
     axes: [
-      { ...axis, size: 26, space: 64, values: (_, splits) => splits.map((at) => axisTime(at, splits, format)) },
+      {
+        ...axis,
+        size: 26,
+        space: 64,
+        values: (_, splits) => splits.map((at) => (isTime ? axisTime(at, splits, format) : format.number(at))),
+      },
       {
         ...axis,
         size: roomFor,
@@ -93,7 +117,49 @@ function options(props: Props, format: Format, dark: boolean, width: number): uP
         spanGaps: false,
       })),
     ],
-    plugins: [tooltip(() => props, format)],
+    plugins: [tooltip(current, format), marked(current), zooming(current)],
+  };
+}
+
+/** Marking a stretch of time asks for that time; the page answers with other points. */
+function zooming(current: () => Props): uPlot.Plugin {
+  return {
+    hooks: {
+      setSelect: (plot) => {
+        const { onZoom, axis } = current();
+        if (axis === "step" || onZoom === undefined || plot.select.width < LEAST_ZOOM_PIXELS) return;
+        const from = plot.posToVal(plot.select.left, "x");
+        const to = plot.posToVal(plot.select.left + plot.select.width, "x");
+        plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+        // Charts with the same crosshair hear the same selection; the one under the mouse asks.
+        if (plot.over.matches(":hover")) onZoom(from, to);
+      },
+    },
+  };
+}
+
+/** Lines at times when something happened; the tooltip names what is near. */
+function marked(current: () => Props): uPlot.Plugin {
+  return {
+    hooks: {
+      draw: (plot) => {
+        const { left, top, width, height } = plot.bbox;
+        for (const mark of current().marks ?? []) {
+          const x = Math.round(plot.valToPos(mark.at, "x", true));
+          if (x < left || x > left + width) continue;
+          plot.ctx.save();
+          plot.ctx.strokeStyle = mark.color;
+          plot.ctx.globalAlpha = 0.7;
+          plot.ctx.lineWidth = devicePixelRatio;
+          plot.ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
+          plot.ctx.beginPath();
+          plot.ctx.moveTo(x, top);
+          plot.ctx.lineTo(x, top + height);
+          plot.ctx.stroke();
+          plot.ctx.restore();
+        }
+      },
+    },
   };
 }
 
@@ -146,7 +212,8 @@ function tooltip(props: () => Props, format: Format): uPlot.Plugin {
 
 function rows(plot: uPlot, at: number, props: Props, format: Format): HTMLElement[] {
   const time = document.createElement("strong");
-  time.textContent = format.dateTime((plot.data[0][at] ?? 0) * 1000);
+  const x = plot.data[0][at] ?? 0;
+  time.textContent = props.axis === "step" ? format.number(x) : format.dateTime(x * 1000);
   const lines = props.lines.flatMap((line, index) => {
     const value = plot.data[index + 1]?.[at];
     if (value === null || value === undefined) return [];
@@ -156,5 +223,17 @@ function rows(plot: uPlot, at: number, props: Props, format: Format): HTMLElemen
     row.append(mark, `${line.label}: ${props.format(value)}`);
     return [row];
   });
-  return [time, ...lines];
+  return [time, ...lines, ...nearMarks(plot, props)];
+}
+
+function nearMarks(plot: uPlot, props: Props): HTMLElement[] {
+  const cursor = plot.cursor.left ?? -1;
+  const near = (props.marks ?? []).filter((mark) => Math.abs(plot.valToPos(mark.at, "x") - cursor) <= NEAR_PIXELS);
+  return near.slice(0, MOST_NAMED).map((mark) => {
+    const row = document.createElement("div");
+    const sign = document.createElement("i");
+    sign.style.background = mark.color;
+    row.append(sign, mark.label);
+    return row;
+  });
 }

@@ -6,7 +6,7 @@ import { api, sent } from "@/api/client";
 import type { ServerEvent } from "@/api/events";
 import { useLiveEvents } from "@/api/LiveProvider";
 import type { Problem } from "@/api/problem";
-import { secondsOf, type Range } from "@/charts/ranges";
+import { boundsOf, isPreset, secondsOf, writeRange, type Range } from "@/charts/ranges";
 import type { Metrics } from "@/charts/series";
 
 /** Of the whole installation, of a GPU, or of a node. */
@@ -21,13 +21,15 @@ const STEPS = 300;
 export function useMetrics(measured: Measured, range: Range): UseQueryResult<Metrics, Problem> {
   const result = useQuery<Metrics, Problem>({
     // Not found by the path: a reading every few seconds must not fetch thirty days each time.
-    queryKey: ["metrics", measured, range],
-    queryFn: () => fetchMetrics(measured, new Date(Date.now() - secondsOf(range) * 1000).toISOString()),
+    queryKey: ["metrics", measured, writeRange(range)],
+    queryFn: () => fetchMetrics(measured, boundsOf(range, Date.now())),
     placeholderData: (before) => before,
   });
   const { dataUpdatedAt, refetch } = result;
   const hear = useCallback(
     (event: ServerEvent) => {
+      // A certain time in the past does not change any more.
+      if (!isPreset(range)) return;
       const stepMs = (secondsOf(range) / STEPS) * 1000;
       if (event.name === "readings" && document.visibilityState === "visible" && Date.now() - dataUpdatedAt >= stepMs)
         void refetch();
@@ -38,8 +40,10 @@ export function useMetrics(measured: Measured, range: Range): UseQueryResult<Met
   return result;
 }
 
-function fetchMetrics(measured: Measured, since: string): Promise<Metrics> {
-  const query = { since };
+function fetchMetrics(
+  measured: Measured,
+  query: { readonly since: string; readonly until?: string },
+): Promise<Metrics> {
   if (measured.of === "gpu")
     return sent(api.GET("/gpus/{gpu}/metrics", { params: { path: { gpu: measured.id }, query } }));
   if (measured.of === "node")

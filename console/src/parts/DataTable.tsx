@@ -1,14 +1,21 @@
 /**
  * The one table of the console: sorting, selection with batch actions, actions per row, skeletons, an empty state, and only
  * the rows in sight in the page when there are many. Rows open by their link in the first column; a click anywhere is the same.
+ * Its menu chooses columns, downloads CSV and saves views; order and columns are in the address.
  */
 import { Box, Checkbox, Group, Skeleton, Table, Text, UnstyledButton } from "@mantine/core";
 import { Link, useRouter } from "@tanstack/react-router";
 import { ChevronDown, ChevronUp, SearchX } from "lucide-react";
 import { memo, useCallback, useLayoutEffect, useMemo, useRef, useState, type MouseEvent, type ReactNode } from "react";
 
+import { problemOf } from "@/api/problem";
 import { EmptyState } from "@/parts/EmptyState";
 import classes from "@/parts/DataTable.module.css";
+import { CsvExport } from "@/parts/table/CsvExport";
+import { inOrder } from "@/parts/table/order";
+import { TableMenu } from "@/parts/table/TableMenu";
+import { useTableView } from "@/parts/table/useTableView";
+import { toastProblem } from "@/parts/toasts";
 import { useRowWindow } from "@/parts/useRowWindow";
 import { common } from "@/texts/common";
 import { useTexts } from "@/texts/texts";
@@ -53,17 +60,22 @@ export interface DataTableProps<T> {
   readonly initialSort?: Sorting;
   /** Below the rows, such as a button that loads more. */
   readonly foot?: ReactNode;
+  /** Every row, for the CSV of a table that has loaded some of them only. */
+  readonly loadAll?: () => Promise<readonly T[]>;
+  /** False where the page has a list of views of its own. */
+  readonly hasViews?: boolean;
 }
 
 const SKELETONS = 6;
 
 export function DataTable<T>(props: DataTableProps<T>) {
-  const { rows, columns, rowKey } = props;
-  const [ownSorting, setOwnSorting] = useState<Sorting | undefined>(props.initialSort);
-  const sorting = props.onSort === undefined ? ownSorting : props.sorting;
+  const { rows, rowKey } = props;
+  const view = useTableView(props.columns, props.initialSort);
+  const columns = view.shown;
+  const sorting = props.onSort === undefined ? view.sorting : props.sorting;
   const sorted = useMemo(
-    () => (rows === undefined ? undefined : props.onSort === undefined ? inOrder(rows, columns, sorting) : rows),
-    [rows, columns, sorting, props.onSort],
+    () => (rows === undefined ? undefined : props.onSort === undefined ? inOrder(rows, props.columns, sorting) : rows),
+    [rows, props.columns, sorting, props.onSort],
   );
   // The same function always, so that choosing one row does not draw the others again.
   const choice = useRef({ selected: props.selected, onSelect: props.onSelect });
@@ -79,37 +91,66 @@ export function DataTable<T>(props: DataTableProps<T>) {
   if (sorted !== undefined && sorted.length === 0) return props.empty ?? <NothingFound />;
   const width = columns.length + (props.selected === undefined ? 0 : 1) + (props.actions === undefined ? 0 : 1);
   return (
-    <Box className={classes.scroller} ref={shown.scroller}>
-      <Table
-        className={classes.table}
-        aria-label={props.label}
-        aria-rowcount={sorted?.length ?? -1}
-        aria-busy={sorted === undefined}
-        highlightOnHover
-        verticalSpacing={0}
-      >
-        <Head {...props} rows={sorted} sorting={sorting} onSort={props.onSort ?? setOwnSorting} />
-        <Table.Tbody>
-          {sorted === undefined && <SkeletonRows columns={width} />}
-          {shown.before > 0 && <Spacer height={shown.before} columns={width} />}
-          {sorted?.slice(shown.first, shown.last).map((row) => (
-            <Row
-              key={rowKey(row)}
-              row={row}
-              columns={columns}
-              rowKey={rowKey}
-              href={props.href}
-              onOpen={props.onOpen}
-              actions={props.actions}
-              isChosen={props.selected?.has(rowKey(row))}
-              onChoose={choose}
-            />
-          ))}
-          {shown.after > 0 && <Spacer height={shown.after} columns={width} />}
-        </Table.Tbody>
-      </Table>
-      {props.foot}
+    <Box className={classes.frame}>
+      {sorted !== undefined && <Tools {...props} rows={sorted} view={view} />}
+      <Box className={classes.scroller} ref={shown.scroller}>
+        <Table
+          className={classes.table}
+          aria-label={props.label}
+          aria-rowcount={sorted?.length ?? -1}
+          aria-busy={sorted === undefined}
+          highlightOnHover
+          verticalSpacing={0}
+        >
+          <Head {...props} columns={columns} rows={sorted} sorting={sorting} onSort={props.onSort ?? view.onSort} />
+          <Table.Tbody>
+            {sorted === undefined && <SkeletonRows columns={width} />}
+            {shown.before > 0 && <Spacer height={shown.before} columns={width} />}
+            {sorted?.slice(shown.first, shown.last).map((row) => (
+              <Row
+                key={rowKey(row)}
+                row={row}
+                columns={columns}
+                rowKey={rowKey}
+                href={props.href}
+                onOpen={props.onOpen}
+                actions={props.actions}
+                isChosen={props.selected?.has(rowKey(row))}
+                onChoose={choose}
+              />
+            ))}
+            {shown.after > 0 && <Spacer height={shown.after} columns={width} />}
+          </Table.Tbody>
+        </Table>
+        {props.foot}
+      </Box>
     </Box>
+  );
+}
+
+/** The menu of the table, and the CSV while it is written. */
+function Tools<T>(props: DataTableProps<T> & { rows: readonly T[]; view: ReturnType<typeof useTableView<T>> }) {
+  const { view } = props;
+  const [written, setWritten] = useState<readonly T[]>();
+  const onDone = useCallback(() => setWritten(undefined), []);
+  function write() {
+    if (props.loadAll === undefined) setWritten(props.rows);
+    else props.loadAll().then(setWritten, (problem: unknown) => toastProblem(problemOf(problem)));
+  }
+  return (
+    <>
+      <TableMenu
+        label={props.label}
+        columns={props.columns}
+        shown={view.shown.map((column) => column.key)}
+        onShow={view.onShow}
+        onCsv={write}
+        isWriting={written !== undefined}
+        view={props.onSort === undefined ? { sort: view.sort, hide: view.hidden } : { hide: view.hidden }}
+        hasViews={props.hasViews !== false}
+      />
+      {written !== undefined && <CsvExport name={props.label} rows={written} columns={view.shown} onDone={onDone} />}
+    </>
   );
 }
 
@@ -145,6 +186,7 @@ function Head<T>({
             key={column.key}
             w={column.width}
             className={column.wide ? classes.wide : undefined}
+            data-last={actions === undefined && column === columns.at(-1) ? true : undefined}
             ta={column.numeric ? "right" : undefined}
             aria-sort={ariaSort(column.key, sorting)}
           >
@@ -303,19 +345,4 @@ export function Faint({ children }: { children: ReactNode }) {
 function ariaSort(key: string, sorting: Sorting | undefined): "ascending" | "descending" | undefined {
   if (sorting?.key !== key) return undefined;
   return sorting.descending ? "descending" : "ascending";
-}
-
-function inOrder<T>(rows: readonly T[], columns: readonly Column<T>[], sorting: Sorting | undefined): readonly T[] {
-  const value = columns.find((column) => column.key === sorting?.key)?.sort;
-  if (value === undefined || sorting === undefined) return rows;
-  const direction = sorting.descending ? -1 : 1;
-  return [...rows].sort((left, right) => compared(value(left), value(right), direction));
-}
-
-const collator = new Intl.Collator(undefined, { numeric: true });
-
-function compared(left: string | number | null, right: string | number | null, direction: number): number {
-  if (left === null || right === null) return left === right ? 0 : left === null ? 1 : -1;
-  if (typeof left === "number" && typeof right === "number") return direction * (left - right);
-  return direction * collator.compare(String(left), String(right));
 }

@@ -5,6 +5,7 @@ export const navigation = defineTexts({
   jobs: ["Jobs", "作业"],
   job: ["Job", "作业"],
   newJob: ["New job", "新建作业"],
+  compare: ["Compare jobs", "比较作业"],
   inbox: ["Inbox", "收件箱"],
   workbenches: ["Workbenches", "工作台"],
   queue: ["Queue", "排队"],

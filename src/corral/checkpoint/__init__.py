@@ -15,6 +15,8 @@ it. In a loop of your own the same is
     if stop:
         sys.exit(checkpoint.EXIT_STOPPED)
 
+`checkpoint.log(step, loss=0.5)` reports numbers, which the platform shows as curves.
+
 Everything comes from the environment that the platform sets; without it, `restore` finds nothing and `save` does
 nothing, so a script runs anywhere. The package needs Python 3.9 and its standard library, and nothing else of corral.
 """
@@ -28,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from corral.checkpoint.catalog import Checkpoint, verify
+from corral.checkpoint.curves import CurveWriter
 from corral.checkpoint.environment import read_environment
 from corral.checkpoint.keeper import EXIT_STOPPED, Keeper, RestoreError, load_part
 from corral.checkpoint.layout import Damaged
@@ -45,6 +48,7 @@ __all__ = [
     "ignore_in_worker",
     "last",
     "load",
+    "log",
     "restore",
     "save",
     "save_files",
@@ -55,6 +59,7 @@ __all__ = [
 ]
 
 _keeper: Keeper | None = None
+_curves: CurveWriter | None = None
 
 
 def _own() -> Keeper:
@@ -65,15 +70,17 @@ def _own() -> Keeper:
 
 
 def configure(**changes: Any) -> None:
-    """Use other values than the environment's: `directory`, `interval_seconds`, `keep`, `rank`, `world`, `resume_from`.
+    """Use other values than the environment's: `directory`, `interval_seconds`, `keep`, `rank`, `world`, `resume_from`,
+    `output`.
 
     Call it before anything else. Starters that do not set `RANK` and `WORLD_SIZE` need `rank` and `world`.
     """
-    global _keeper
-    for name in ("directory", "resume_from"):
+    global _keeper, _curves
+    for name in ("directory", "resume_from", "output"):
         if changes.get(name) is not None:
             changes[name] = Path(changes[name])
     _keeper = Keeper(replace(read_environment(), **changes))
+    _curves = CurveWriter(_keeper.surroundings)
 
 
 def restore(*, map_location: Any = "cpu") -> Any:
@@ -136,6 +143,17 @@ def steps(
 def steps_done() -> int:
     """The `step` of the state that was restored or saved last; 0 at the beginning."""
     return _own().steps_done()
+
+
+def log(step: int, **values: Any) -> None:
+    """Report numbers of a step, `log(step, loss=0.5, accuracy=0.9)`: the job's page and `corral curves` show them.
+
+    In a gang only rank 0 reports. A step that is reported again, by a later attempt, replaces the earlier values.
+    """
+    global _curves
+    if _curves is None:
+        _curves = CurveWriter(_own().surroundings)
+    _curves.log(step, values)
 
 
 def last() -> Checkpoint | None:

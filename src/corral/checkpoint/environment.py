@@ -17,6 +17,8 @@ class Surroundings:
     #: None: nothing is saved, as in a run outside of the platform.
     directory: Path | None = None
     resume_from: Path | None = None
+    #: None: reported values are dropped.
+    output: Path | None = None
     #: None: only when the platform asks for it.
     interval_seconds: float | None = None
     keep: int = KEEP
@@ -38,6 +40,7 @@ def read_environment(env: Mapping[str, str] = os.environ) -> Surroundings:
     return Surroundings(
         directory=_path(env, "CORRAL_CHECKPOINT_DIR"),
         resume_from=_path(env, "CORRAL_RESUME_FROM"),
+        output=_path(env, "CORRAL_OUTPUT_DIR"),
         interval_seconds=_number(env, "CORRAL_CHECKPOINT_INTERVAL_SECONDS"),
         keep=_integer(env, "CORRAL_CHECKPOINT_KEEP", KEEP),
         attempt=_integer(env, "CORRAL_ATTEMPT", 0),

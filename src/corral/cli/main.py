@@ -18,7 +18,7 @@ from corral.cli.fleet import catalog, drill, nodes, pools, status, top
 from corral.cli.habits.aliases import familiar, first_word
 from corral.cli.habits.habit_group import HabitGroup
 from corral.cli.habits.usage_errors import usage_error
-from corral.cli.jobs import checkpoints, clone, files, images, job_changes, jobs, logs, sessions, tasks
+from corral.cli.jobs import checkpoints, clone, curves, files, images, job_changes, jobs, logs, sessions, tasks
 from corral.cli.jobs.presets import assets, presets
 from corral.cli.jobs.submission import init_job, run, submit
 from corral.cli.monitoring import exporter
@@ -128,6 +128,7 @@ app.add_typer(file_copy.app)
 presets.app.add_typer(assets.app)
 app.add_typer(presets.app, name="preset", rich_help_panel=Section.DAILY)
 app.add_typer(checkpoints.app)
+app.add_typer(curves.app)
 app.add_typer(images.app, name="image", rich_help_panel=Section.DAILY)
 app.add_typer(images.registry_app, name="registry", rich_help_panel=Section.DAILY)
 volume_files.register(volumes.app)

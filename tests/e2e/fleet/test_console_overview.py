@@ -138,6 +138,30 @@ def test_trends_look_back_as_far_as_the_address_says(visit: Visit) -> None:
     expect(page).to_have_url(re.compile("range=7d"))
 
 
+def test_marking_a_stretch_of_a_chart_zooms_all_charts_and_can_be_walked_back(visit: Visit, work: Work) -> None:
+    console = visit()
+    page = console.open("/", "Overview")
+    chart = page.get_by_role("figure", name="GPU use").locator(".u-over")
+    chart.scroll_into_view_if_needed()
+    box = chart.bounding_box()
+    assert box is not None
+    middle = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + 0.2 * box["width"], middle)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.8 * box["width"], middle, steps=5)
+    # The crosshair is in every chart.
+    expect(page.locator(".plot-tooltip:visible")).not_to_have_count(1)
+    page.mouse.up()
+    expect(page).to_have_url(re.compile(r"range=\d{4}-[^&]+\.\.\d{4}-"))
+    chosen = page.get_by_role("button", name=re.compile("^Certain times: "))
+    expect(chosen).to_be_visible()
+    # Another page shows the same time.
+    console.open(f"/nodes/{work.node}", work.node)
+    expect(chosen).to_be_visible()
+    console.open("/?range=6h", "Overview")
+    expect(chosen).to_have_count(0)
+
+
 def days_back(url: str) -> float:
     """How far a request for trends looks back; 0 for any other request."""
     since = re.search(r"/trends\?.*since=([^&]+)", url)

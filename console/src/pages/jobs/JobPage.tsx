@@ -3,6 +3,7 @@ import { Skeleton, Stack } from "@mantine/core";
 import { useParams } from "@tanstack/react-router";
 import {
   ChartLine,
+  ChartSpline,
   CircuitBoard,
   FileCode2,
   FolderOpen,
@@ -14,6 +15,7 @@ import {
 
 import { $api } from "@/api/client";
 import { CheckpointsTab } from "@/pages/jobs/job/tabs/CheckpointsTab";
+import { CurvesTab } from "@/pages/jobs/job/tabs/CurvesTab";
 import { EventsTab } from "@/pages/jobs/job/tabs/EventsTab";
 import { FilesTab } from "@/pages/jobs/job/tabs/FilesTab";
 import { GpusTab } from "@/pages/jobs/job/tabs/GpusTab";
@@ -66,6 +68,7 @@ export default function JobPage() {
             ? [{ key: "report", title: t("report"), icon: ChartLine, content: () => <ReportTab job={job} /> }]
             : []),
           { key: "logs", title: t("logs"), icon: ScrollText, content: () => <LogsTab job={job} /> },
+          { key: "curves", title: t("curves"), icon: ChartSpline, content: () => <CurvesTab job={job} /> },
           { key: "gpus", title: t("gpus"), icon: CircuitBoard, content: () => <GpusTab job={job} /> },
           { key: "files", title: t("files"), icon: FolderOpen, content: () => <FilesTab job={job} /> },
           { key: "checkpoints", title: t("checkpoints"), icon: Save, content: () => <CheckpointsTab job={job} /> },

@@ -91,7 +91,7 @@ function JobTable({
   const format = useFormat();
   const columns = useColumns();
   const asked = useMemo(() => ({ ...query, sort: filters.sort, limit: PAGE }), [query, filters.sort]);
-  const { items, error, hasMore, isLoadingMore, isStale, loadMore, retry } = usePages("/jobs", asked);
+  const { items, error, hasMore, isLoadingMore, isStale, loadMore, loadAll, retry } = usePages("/jobs", asked);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const planned = usePlannedStarts(items);
   const sorting = useMemo(() => sortingOf(filters.sort), [filters.sort]);
@@ -121,6 +121,8 @@ function JobTable({
           onSelect={setChosen}
           sorting={sorting}
           onSort={sort}
+          loadAll={loadAll}
+          hasViews={false}
           empty={isSameFilters(filters, {}) && query.cluster === undefined ? <NoJobs /> : <NothingFound />}
         />
       </PlannedStarts>

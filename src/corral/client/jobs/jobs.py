@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         AttemptView,
         ChangePreviewView,
         CheckpointView,
+        CurvesView,
         JobArray,
         JobClone,
         JobCreate,
@@ -172,6 +173,10 @@ class Jobs:
     def checkpoints(self, job: str) -> Sequence[CheckpointView]:
         """The checkpoints that the job's program has saved, newest first."""
         return cast("Sequence[CheckpointView]", self._transport.get(_path(job, "checkpoints"))["items"])
+
+    def curves(self, job: str) -> CurvesView:
+        """Numbers that the job's program reports per step, such as its loss."""
+        return cast("CurvesView", self._transport.get(_path(job, "curves")))
 
     def request_checkpoint(self, job: str) -> JobView:
         """Ask the job's program to save a checkpoint now."""

@@ -60,6 +60,31 @@ class ChangePreviewView(TypedDict):
     hidden_waiting: int
 
 
+class CurvePointView(TypedDict):
+    step: int
+    #: When the program reported the value.
+    at: str
+    #: Null if the program reported a value that is not finite.
+    value: float | None
+
+
+class CurveView(TypedDict):
+    #: The name that the program gave; with its directory for several TensorBoard runs.
+    name: str
+    #: `curves.jsonl`, or the directory of the event file in the job's output directory.
+    source: str
+    #: How many points the program reported; `points` has some hundred of them.
+    count: int
+    #: By step: the lowest and highest of each stretch.
+    points: list[CurvePointView]
+
+
+class CurvesView(TypedDict):
+    #: False if there are more files, curves or bytes than are read at once.
+    complete: bool
+    curves: list[CurveView]
+
+
 class ImageCreate(TypedDict):
     name: str
     address: str

@@ -39,6 +39,7 @@ from corral.server.events.audit_notes import AuditNotes
 from corral.server.events.event_texts import EventTexts
 from corral.server.events.stream import EventFeed
 from corral.server.http.problems import RETRY_AFTER_SECONDS, Problem
+from corral.server.jobs.curve_files import CurveFiles
 from corral.server.monitoring.server_metrics import ServerMetrics
 from corral.server.reports.report_worker import ReportWorker
 from corral.server.scheduling.estimate_worker import EstimateWorker
@@ -103,6 +104,8 @@ class ServerContext:
     workspace: Workspace
     #: output files of jobs
     outputs: Outputs
+    #: numbers that programs report, out of their output files
+    curves: CurveFiles
     #: checkpoints of jobs
     checkpoints: Checkpoints
     #: state and use of workbenches

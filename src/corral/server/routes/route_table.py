@@ -35,6 +35,7 @@ REST: Table = (
     ("workbenches.workbenches", _ONE),
     ("workbenches.jupyter", _ONE),
     ("jobs.checkpoints", _ONE),
+    ("jobs.curves", _ONE),
     ("people.events", _ONE),
     ("fleet.nodes", ("router", "gpu_router")),
     ("monitoring.measurements", _ONE),

@@ -38,6 +38,7 @@ from corral.server.events.audit_notes import AuditNotes, written_by
 from corral.server.events.event_texts import EventTexts
 from corral.server.http.app import VERSION, build_app
 from corral.server.http.context import ServerContext
+from corral.server.jobs.curve_files import CurveFiles
 from corral.server.jobs.image_orders import ImageOrders
 from corral.server.settings.settings import FIRST_USER, Settings
 from corral.server.storage.mount_orders import MountOrders
@@ -128,6 +129,7 @@ def context_of(
     """The services that routes use."""
     settings, controller, store, clock, box = base.settings, base.controller, base.store, base.clock, base.box
     started_at = clock.now()
+    outputs = DirectoryOutputs(base.workspace)
     return ServerContext(
         settings=settings,
         separated=base.separated,
@@ -135,7 +137,8 @@ def context_of(
         controller=controller,
         logs=base.clusters,
         workspace=base.workspace,
-        outputs=DirectoryOutputs(base.workspace),
+        outputs=outputs,
+        curves=CurveFiles(outputs),
         checkpoints=base.checkpoints,
         workbenches=base.workbenches,
         jupyter=JupyterProxy(base.workbenches.routes.way),

@@ -1,6 +1,7 @@
 import { ChartGrid } from "@/charts/ChartGrid";
 import { MetricChart } from "@/charts/MetricChart";
-import { useRange } from "@/charts/ranges";
+import { certain, useRange } from "@/charts/ranges";
+import { useMarks } from "@/charts/useMarks";
 import { useMetrics } from "@/charts/useMetrics";
 import type { Node } from "@/pages/fleet/nodes/rules";
 import { texts } from "@/pages/fleet/nodes/texts";
@@ -11,7 +12,9 @@ import { useTexts } from "@/texts/texts";
 export function NodeCharts({ node }: { node: Node }) {
   const t = useTexts(texts);
   const format = useFormat();
-  const [range] = useRange();
+  const [range, setRange] = useRange();
+  const marks = useMarks(range, node.id);
+  const onZoom = (from: number, to: number) => setRange(certain(from, to));
   const { data, error, refetch } = useMetrics({ of: "node", id: node.id }, range);
   if (error !== null && data === undefined) return <ProblemNote error={error} onRetry={() => void refetch()} />;
   const rate = (value: number) => `${format.bytes(value)}/s`;
@@ -20,6 +23,8 @@ export function NodeCharts({ node }: { node: Node }) {
       <MetricChart
         title={t("cpu")}
         metrics={data}
+        marks={marks}
+        onZoom={onZoom}
         lines={[["cpu", t("used"), 0]]}
         format={(value) => format.percent(value)}
         max={1}
@@ -27,6 +32,8 @@ export function NodeCharts({ node }: { node: Node }) {
       <MetricChart
         title={t("memory")}
         metrics={data}
+        marks={marks}
+        onZoom={onZoom}
         lines={[["memory_used", t("used"), 4]]}
         binary
         format={format.bytes}
@@ -35,6 +42,8 @@ export function NodeCharts({ node }: { node: Node }) {
       <MetricChart
         title={t("network")}
         metrics={data}
+        marks={marks}
+        onZoom={onZoom}
         lines={[
           ["network_receive", t("received"), 1],
           ["network_send", t("sent"), 2],
@@ -45,6 +54,8 @@ export function NodeCharts({ node }: { node: Node }) {
       <MetricChart
         title={t("disk")}
         metrics={data}
+        marks={marks}
+        onZoom={onZoom}
         lines={[["disk_used", t("used"), 5]]}
         binary
         format={format.bytes}

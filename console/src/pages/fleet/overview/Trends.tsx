@@ -4,7 +4,9 @@ import { memo, useMemo } from "react";
 import type { Problem } from "@/api/problem";
 import { ChartGrid } from "@/charts/ChartGrid";
 import { seriesColor } from "@/charts/colors";
-import { LineChart, type Line } from "@/charts/LineChart";
+import { LineChart, type Line, type LineChartProps } from "@/charts/LineChart";
+import { certain, useRange } from "@/charts/ranges";
+import { useMarks } from "@/charts/useMarks";
 import { pointsOf, seriesOf, type Metrics } from "@/charts/series";
 import { texts } from "@/pages/fleet/overview/texts";
 import { OfAll } from "@/parts/OfAll";
@@ -29,17 +31,32 @@ export const Trends = memo(function Trends({
 }) {
   const t = useTexts(texts);
   const format = useFormat();
+  const [range, setRange] = useRange();
+  const marks = useMarks(range);
+  const onZoom = (from: number, to: number) => setRange(certain(from, to));
   const lines = useMemo(() => (data === undefined ? undefined : linesOf(data, t)), [data, t]);
   if (error !== null && data === undefined) return <ProblemNote error={error} onRetry={() => void onRetry()} />;
   return (
     <Panel title={t("trends")} tools={<OfAll />}>
       <ChartGrid>
-        <Trend title={t("use")} lines={lines?.use} format={(value) => format.percent(value)} />
-        <Trend title={t("jobCount")} lines={lines?.jobs} format={format.number} />
-        <Trend title={t("power")} lines={lines?.power} format={format.watts} />
-        <Trend title={t("temperature")} lines={lines?.temperature} format={format.celsius} />
-        <Trend title={t("queueLength")} lines={lines?.length} format={format.number} />
-        <Trend title={t("waitTime")} lines={lines?.wait} format={format.duration} />
+        <Trend
+          marks={marks}
+          onZoom={onZoom}
+          title={t("use")}
+          lines={lines?.use}
+          format={(value) => format.percent(value)}
+        />
+        <Trend marks={marks} onZoom={onZoom} title={t("jobCount")} lines={lines?.jobs} format={format.number} />
+        <Trend marks={marks} onZoom={onZoom} title={t("power")} lines={lines?.power} format={format.watts} />
+        <Trend
+          marks={marks}
+          onZoom={onZoom}
+          title={t("temperature")}
+          lines={lines?.temperature}
+          format={format.celsius}
+        />
+        <Trend marks={marks} onZoom={onZoom} title={t("queueLength")} lines={lines?.length} format={format.number} />
+        <Trend marks={marks} onZoom={onZoom} title={t("waitTime")} lines={lines?.wait} format={format.duration} />
       </ChartGrid>
     </Panel>
   );
@@ -49,7 +66,9 @@ function Trend({
   title,
   lines,
   format,
-}: {
+  marks,
+  onZoom,
+}: Pick<LineChartProps, "marks" | "onZoom"> & {
   title: string;
   lines: readonly Line[] | undefined;
   format: (value: number) => string;
@@ -59,7 +78,7 @@ function Trend({
       <Title order={3} size="sm" fw={500} mb={4}>
         {title}
       </Title>
-      <LineChart label={title} lines={lines} format={format} height={HEIGHT} />
+      <LineChart label={title} lines={lines} format={format} height={HEIGHT} marks={marks} onZoom={onZoom} />
     </div>
   );
 }

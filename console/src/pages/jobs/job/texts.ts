@@ -14,6 +14,7 @@ export const texts = defineTexts({
   averagePrecision: ["Average precision at an overlap of 0.5", "重叠度 0.5 的平均精度"],
   sections: ["Parts of the job", "作业的各部分"],
   summary: ["Summary", "概要"],
+  curves: ["Curves", "曲线"],
   logs: ["Logs", "日志"],
   gpus: ["GPUs", "GPU"],
   files: ["Files", "文件"],

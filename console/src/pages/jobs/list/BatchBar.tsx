@@ -1,8 +1,12 @@
 /** What can be done with all chosen jobs at once, and with which of them it cannot be done. */
 import { Button, Group, Text } from "@mantine/core";
+import { useRouter } from "@tanstack/react-router";
+import { GitCompare } from "lucide-react";
 
 import { Problem, problemOf } from "@/api/problem";
 import { useAction } from "@/api/useAction";
+import { stringifySearch } from "@/app/addresses";
+import { LEAST_JOBS, MOST_JOBS } from "@/pages/jobs/compare/compare";
 import { ExplainedButton } from "@/parts/ExplainedButton";
 import { ICONS } from "@/pages/jobs/actions/JobMenu";
 import type { Job } from "@/pages/jobs/actions/possible";
@@ -42,10 +46,27 @@ export function BatchBar({ jobs, onClear, onDone }: Props) {
       {BATCH.map((action) => (
         <BatchButton key={action} action={action} jobs={jobs} onDone={onDone} />
       ))}
+      <CompareButton jobs={jobs} />
       <Button variant="subtle" color="gray" onClick={onClear}>
         {t("clearChosen")}
       </Button>
     </Group>
+  );
+}
+
+function CompareButton({ jobs }: { jobs: readonly Job[] }) {
+  const t = useTexts(texts);
+  const router = useRouter();
+  const isPossible = jobs.length >= LEAST_JOBS && jobs.length <= MOST_JOBS;
+  return (
+    <ExplainedButton
+      variant="default"
+      leftSection={<GitCompare size={14} />}
+      why={isPossible ? undefined : t("compareFew")}
+      onClick={() => router.history.push(`/jobs/compare${stringifySearch({ job: jobs.map((job) => job.id) })}`)}
+    >
+      {t("compare")}
+    </ExplainedButton>
   );
 }
 

@@ -1,25 +1,25 @@
 /** One click to often used filters: the built-in ones and one's own. A view's link is only its filters, so it can be shared. */
-import { ActionIcon, Button, Group, Menu, Modal, Stack, TextInput, Tooltip } from "@mantine/core";
+import { ActionIcon, Button, Group, Menu, Tooltip } from "@mantine/core";
 import { useClipboard } from "@mantine/hooks";
 import { Link } from "@tanstack/react-router";
 import { BookmarkPlus, ChevronDown, Link2, Pencil, Trash2 } from "lucide-react";
-import { useState, type FormEvent } from "react";
+import { useState } from "react";
 
 import { stringifySearch } from "@/app/addresses";
 import { useClusterSearch } from "@/app/cluster";
 import { useMe } from "@/app/session";
 import { isSameFilters, searchOf, type JobFilters } from "@/pages/jobs/list/filters";
-import { isFreeName, useSavedViews, type SavedView, type SavedViews } from "@/pages/jobs/list/savedViews";
 import { views as texts } from "@/pages/jobs/list/texts";
 import { useConfirm } from "@/parts/confirm";
+import { NameDialog } from "@/parts/table/NameDialog";
+import { useSavedViews, type SavedView, type SavedViews } from "@/parts/table/savedViews";
 import { toastDone } from "@/parts/toasts";
-import { common } from "@/texts/common";
 import { useTexts } from "@/texts/texts";
 
 export function Views({ filters }: { filters: JobFilters }) {
   const t = useTexts(texts);
   const me = useMe();
-  const own = useSavedViews();
+  const own = useSavedViews("jobs");
   const builtIn: SavedView[] = [
     { name: t("all"), filters: {} },
     { name: t("mine"), filters: { user: [me.name] } },
@@ -142,58 +142,5 @@ function SaveView({ filters, own }: { filters: JobFilters; own: SavedViews }) {
         }}
       />
     </>
-  );
-}
-
-function NameDialog({
-  title,
-  opened,
-  initial,
-  own,
-  onClose,
-  onName,
-}: {
-  title: string;
-  opened: boolean;
-  initial: string;
-  own: SavedViews;
-  onClose: () => void;
-  onName: (name: string) => void;
-}) {
-  const t = useTexts(texts);
-  const tc = useTexts(common);
-  const [name, setName] = useState(initial);
-  const isFree = isFreeName(own.saved, name);
-  const isTaken = !isFree && name.trim() !== "" && name !== initial;
-  function submit(event: FormEvent) {
-    event.preventDefault();
-    if (!isFree) return;
-    onName(name.trim());
-    setName("");
-    onClose();
-  }
-  return (
-    <Modal opened={opened} onClose={onClose} title={title} closeButtonProps={{ "aria-label": tc("close") }}>
-      <form onSubmit={submit}>
-        <Stack>
-          <TextInput
-            label={t("name")}
-            value={name}
-            maxLength={40}
-            data-autofocus
-            onChange={(event) => setName(event.currentTarget.value)}
-            error={isTaken ? t("nameTaken") : undefined}
-          />
-          <Group justify="flex-end">
-            <Button variant="default" onClick={onClose}>
-              {tc("cancel")}
-            </Button>
-            <Button type="submit" disabled={!isFree}>
-              {tc("save")}
-            </Button>
-          </Group>
-        </Stack>
-      </form>
-    </Modal>
   );
 }

@@ -11,6 +11,7 @@ export const NO_FILTERS = {
   since: "",
   array: "",
   sort: "-id",
+  hide: [] as string[],
 } as const;
 
 export interface JobFilters {
@@ -22,6 +23,8 @@ export interface JobFilters {
   readonly since: string;
   readonly array: string;
   readonly sort: string;
+  /** Columns that are not shown. */
+  readonly hide: readonly string[];
 }
 
 /** `task` is not a kind of the API: it stands for the jobs of tasks. */

@@ -1,13 +1,14 @@
-/** Named filters: some for everybody, and a viewer's own, which this browser remembers. */
+/** Named states of a list (filters, order, columns), which this browser remembers for each user. */
 import { useCallback, useState } from "react";
 
 import { useMe } from "@/app/session";
 import { remember, remembered } from "@/app/storage";
-import type { JobFilters } from "@/pages/jobs/list/filters";
+import type { Filters } from "@/app/useFilters";
 
 export interface SavedView {
   readonly name: string;
-  readonly filters: Partial<JobFilters>;
+  /** The query part of the address. */
+  readonly filters: Filters;
 }
 
 const MOST_LETTERS = 40;
@@ -24,9 +25,10 @@ export function isFreeName(saved: readonly SavedView[], name: string): boolean {
   return name.trim() !== "" && name.length <= MOST_LETTERS && saved.every((view) => view.name !== name.trim());
 }
 
-export function useSavedViews(): SavedViews {
+/** The views of one list, such as `jobs` or `/nodes`. */
+export function useSavedViews(list: string): SavedViews {
   // Several people may use one browser.
-  const place = `jobs.views.${useMe().name}`;
+  const place = `${list}.views.${useMe().name}`;
   const [saved, setSaved] = useState<readonly SavedView[]>(() => remembered(place, areViews) ?? []);
   const change = useCallback(
     (update: (before: readonly SavedView[]) => readonly SavedView[]) =>

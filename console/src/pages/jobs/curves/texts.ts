@@ -1,0 +1,42 @@
+import { defineTexts } from "@/texts/texts";
+
+export const texts = defineTexts({
+  none: ["No curves yet", "尚无曲线"],
+  noneHint: [
+    "A program reports numbers with corral.checkpoint.log(step, loss=…), or writes TensorBoard event files into CORRAL_OUTPUT_DIR.",
+    "程序可用 corral.checkpoint.log(step, loss=…) 上报数值，或将 TensorBoard 事件文件写入 CORRAL_OUTPUT_DIR。",
+  ],
+  incomplete: [
+    "There are more values than are read at once. They follow, or the files are too many.",
+    "数值过多，无法一次读完；其余会陆续显示，或文件数量超过上限。",
+  ],
+  smoothing: ["Smoothing", "平滑"],
+  smooth_none: ["None", "无"],
+  smooth_some: ["Some", "中"],
+  smooth_much: ["Strong", "强"],
+  label: ["{name} by step: {lines}", "{name}（按步数）：{lines}"],
+  curves: ["Curves", "曲线"],
+
+  compare: ["Compare jobs", "比较作业"],
+  compareDetail: ["{n} jobs side by side", "{n} 个作业对比"],
+  few: ["Choose 2 to 5 jobs", "请选择 2 至 5 个作业"],
+  fewHint: ["Select them in the list of jobs, then Compare.", "在作业列表中勾选，然后点击“比较”。"],
+  toJobs: ["All jobs", "全部作业"],
+  differences: ["What differs", "差异"],
+  allFields: ["Show equal fields too", "也显示相同的字段"],
+  field: ["Field", "字段"],
+  times: ["Times and use", "时间与用量"],
+  state: ["State", "状态"],
+  waited: ["Waited", "等待时间"],
+  ran: ["Ran", "运行时间"],
+  attempts: ["Attempts", "尝试次数"],
+  gpuHours: ["GPU-hours", "GPU 小时"],
+  idleHours: ["Idle GPU-hours", "空闲 GPU 小时"],
+  use: ["Mean GPU use", "平均 GPU 利用率"],
+  peak: ["Peak memory", "显存峰值"],
+  energy: ["Energy (kWh)", "能耗（kWh）"],
+  checkpoint: ["Last checkpoint", "最近检查点"],
+  exit: ["Exit code", "退出码"],
+  same: ["The jobs were submitted with the same fields.", "这些作业的提交参数相同。"],
+  gpuUse: ["GPU use by minutes since each job's start", "GPU 利用率（自各作业开始起的分钟数）"],
+});

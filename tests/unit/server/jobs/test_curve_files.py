@@ -1,0 +1,106 @@
+"""Curves out of the output directories of jobs: what is new is read, and nothing outside is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from corral.server.jobs import curve_files
+from corral.server.jobs.curve_files import CurveFiles, Curves
+from corral.stores.jobs.job_directories import DirectoryWorkspace
+from corral.stores.jobs.outputs import DirectoryOutputs
+from tests.servers.event_files import event, records
+
+Read = Callable[[], Curves]
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Path:
+    workspace = DirectoryWorkspace(tmp_path)
+    workspace.prepare("j-1")
+    return workspace.output_dir("j-1")
+
+
+@pytest.fixture
+def read(output: Path, tmp_path: Path) -> Read:
+    files = CurveFiles(DirectoryOutputs(DirectoryWorkspace(tmp_path)))
+    return lambda: files.read("j-1")
+
+
+def line(step: int, value: float, attempt: int = 1) -> str:
+    return f'{{"step":{step},"at":{step},"attempt":{attempt},"values":{{"loss":{value}}}}}\n'
+
+
+def values(found: Curves, name: str = "loss") -> list[tuple[int, float | None]]:
+    (curve,) = (curve for curve in found.curves if curve.name == name)
+    return [(point.step, point.value) for point in curve.points]
+
+
+def test_a_growing_file_is_read_from_where_the_last_look_ended(output: Path, read: Read) -> None:
+    path = output / "curves.jsonl"
+    path.write_text(line(0, 3.0) + line(1, 2.0)[:10])
+    assert values(read()) == [(0, 3.0)], "a line that is still being written is left for later"
+    path.write_text(line(0, 3.0) + line(1, 2.0))
+    assert values(read()) == [(0, 3.0), (1, 2.0)]
+
+
+def test_a_later_attempt_replaces_the_steps_that_it_repeats(output: Path, read: Read) -> None:
+    (output / "curves.jsonl").write_text(line(0, 3.0) + line(1, 2.0) + line(1, 1.5, 2) + line(2, 1.0, 2))
+    found = read()
+    assert values(found) == [(0, 3.0), (1, 1.5), (2, 1.0)]
+    assert found.curves[0].count == 3
+
+
+def test_a_file_that_was_written_anew_begins_anew(output: Path, read: Read) -> None:
+    path = output / "curves.jsonl"
+    path.write_text(line(0, 3.0) + line(1, 2.0))
+    read()
+    path.write_text(line(0, 9.0))
+    assert values(read()) == [(0, 9.0)]
+
+
+def test_event_files_of_one_directory_are_one_run(output: Path, read: Read) -> None:
+    (output / "logs").mkdir()
+    (output / "logs" / "events.out.tfevents.1.host").write_bytes(records(event(0, 1.0, "loss", 4.0)))
+    (output / "logs" / "events.out.tfevents.2.host").write_bytes(records(event(1, 2.0, "loss", 2.0))[:-3])
+    assert values(read()) == [(0, 4.0)], "a record that is still being written is left for later"
+    (output / "logs" / "events.out.tfevents.2.host").write_bytes(records(event(1, 2.0, "loss", 2.0)))
+    assert values(read()) == [(0, 4.0), (1, 2.0)]
+
+
+def test_several_directories_are_several_runs(output: Path, read: Read) -> None:
+    for run in ("train", "val"):
+        (output / run).mkdir()
+        (output / run / "events.out.tfevents.1.host").write_bytes(records(event(0, 1.0, "loss", 4.0)))
+    assert [curve.name for curve in read().curves] == ["train/loss", "val/loss"]
+
+
+def test_long_records_are_skipped_and_reading_goes_on(output: Path, read: Read) -> None:
+    picture = b"\x2a" + b"\xff\xff\x07" + b"x" * 131_071
+    path = output / "events.out.tfevents.1.host"
+    path.write_bytes(records(event(0, 1.0, "loss", 4.0), picture, event(1, 2.0, "loss", 2.0)))
+    assert values(read()) == [(0, 4.0), (1, 2.0)]
+
+
+def test_a_huge_file_is_read_over_several_looks(output: Path, read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(curve_files, "MOST_BYTES", 200)
+    (output / "curves.jsonl").write_text("".join(line(step, 1.0) for step in range(8)))
+    first = read()
+    assert not first.is_complete
+    assert len(values(first)) < 8
+    while not (found := read()).is_complete:
+        pass
+    assert len(values(found)) == 8
+
+
+def test_nothing_outside_of_the_output_directory_is_read(output: Path, read: Read, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.jsonl"
+    secret.write_text(line(0, 3.0))
+    (output / "curves.jsonl").symlink_to(secret)
+    assert read().curves == []
+
+
+def test_a_job_without_curves_has_none(read: Read) -> None:
+    assert read() == Curves(curves=[], is_complete=True)
