@@ -123,7 +123,6 @@ def _become_supervisor(spec: InstanceSpec, link: socket.socket) -> NoReturn:
             rank_dir = spec["rank_dir"]
             if not supervise(spec):
                 break
-            name_process("corral-idle")
             following = _next_instance()
             if following is None:
                 break
@@ -142,6 +141,7 @@ def _next_instance() -> InstanceSpec | None:
         os.write(_LINK, b"\0")
     except BrokenPipeError:
         return None
+    name_process("corral-idle")  # the spawner uses it from now on
     buffer = bytearray()
     while data := os.read(_LINK, _READ_BYTES):
         buffer += data
