@@ -37,7 +37,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def spec_of(*command: str, **more: Any) -> Any:
     env = {"WORD": "wörd", "PATH": "/nowhere:/usr/bin:/bin"}
-    empty = {"owner": None, "venv": "", "no_new_privileges": False, "container": None, "storage": []}
+    empty: dict[str, Any] = {"owner": None, "venv": "", "no_new_privileges": False, "container": None, "storage": []}
     return {**empty, "command": list(command), "env": env, **more}
 
 

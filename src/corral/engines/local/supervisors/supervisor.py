@@ -241,7 +241,10 @@ class Supervisor:
         self._stop.limit(self._spec["time_limit_seconds"])
         body = {"pid": self._main, "start_ticks": start_ticks(self._main), "at": self._started_at}
         add_to_claim(self._claim, body)
-        notify(self._spec["events_path"], self._spec["attempt_id"])
+        self._reap()
+        if self._main_status is None or self._children_left:
+            notify(self._spec["events_path"], self._spec["attempt_id"])
+        # Otherwise it is over already: the notice of its end follows at once, and the engine reads both lines.
 
     # -------------------------------------------------------------------------------------------- watching
 
