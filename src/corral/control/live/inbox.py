@@ -56,6 +56,8 @@ class Inbox:
         self._refusal: Why | None = None
         self._refuses_reads = False
         self._is_closed = False
+        #: the controller waits for a caller, or for a time: reports need not wake it
+        self._gathers = False
         #: when the latest reports were taken, as many as make a flurry
         self._reported_at: deque[float] = deque(maxlen=FLURRY_REPORTS)
 
@@ -66,7 +68,8 @@ class Inbox:
             refusal = self._refusal
             if refusal is None:
                 self._requests.append(request)
-                self._arrived.notify()
+                if not (self._gathers and request.is_patient):
+                    self._arrived.notify()
         if refusal is not None:
             # Outside of the lock: a caller may make its next request at once.
             request.fail(refusal())
@@ -115,7 +118,9 @@ class Inbox:
             if not (self._requests or self._reads or self._is_closed) and (rest := rest_seconds()) > 0:
                 self._arrived.wait(timeout=rest)
             if self._requests and self._is_flurry() and all(request.is_patient for request in self._requests):
+                self._gathers = True
                 self._arrived.wait_for(self._caller_waits, timeout=GATHER_SECONDS)
+                self._gathers = False
             requests = [self._requests.popleft() for _ in range(min(TURN_SIZE, len(self._requests)))]
             now = self._clock.monotonic()
             self._reported_at.extend(now for request in requests if request.is_patient)

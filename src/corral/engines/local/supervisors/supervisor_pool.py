@@ -119,9 +119,10 @@ def _become_supervisor(spec: InstanceSpec, link: socket.socket) -> NoReturn:
         os.dup2(link.fileno(), _LINK, inheritable=False)
         os.closerange(_LINK + 1, os.sysconf("SC_OPEN_MAX"))
         os.setsid()
-        for _ in range(MAX_INSTANCES):
+        for left in reversed(range(MAX_INSTANCES)):
             rank_dir = spec["rank_dir"]
-            if not supervise(spec):
+            # The last one asks for no other: it would be lost.
+            if not supervise(spec) or not left:
                 break
             following = _next_instance()
             if following is None:
