@@ -42,6 +42,12 @@ def _remove_entry(outer: int, name: str) -> bool:
     except OSError:
         return False
     try:
+        os.rmdir(name, dir_fd=outer)
+    except OSError:
+        pass  # it is not empty, or something is mounted on it
+    else:
+        return True
+    try:
         root = _opened(outer, name)
     except OSError:
         return False

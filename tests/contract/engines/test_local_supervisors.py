@@ -90,3 +90,12 @@ def test_a_process_whose_supervision_failed_is_not_used_again(local: LocalHarnes
     kill(pid)
     assert local.listener.ended("j-2.1").reason is EndReason.LOST
     assert ran(local, 3) != pid
+
+
+def test_a_job_leaves_one_record_and_its_working_directory(local: LocalHarness) -> None:
+    """Counted, because each file and directory costs a job as much as many lines of code."""
+    ran(local, 1)
+    top = local.layout.attempt_dir("j-1.1")
+    found = [os.path.join(place, name) for place, folders, names in os.walk(top) for name in (*folders, *names)]
+    left = {os.path.relpath(path, top) for path in found}
+    assert left == {"order", "0", "0/claim", "0/work"}

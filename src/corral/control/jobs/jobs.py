@@ -27,8 +27,9 @@ from corral.control.storage import mounts
 from corral.control.storage.mount_text import MountRequest
 from corral.control.system.policies import Policies
 from corral.core.copies import replace
+from corral.core.jobs.fresh_start import BY_PERSONS
 from corral.core.jobs.job_fields import KEPT_BY_JOB
-from corral.core.jobs.lifecycle import BY_PERSONS, StartRequested, StopRequested
+from corral.core.jobs.lifecycle import StartRequested, StopRequested
 from corral.core.model import Elastic, EndReason, Job, JobKind, JobState, Request
 from corral.core.scheduling.ordering import POLICIES
 from corral.core.snapshot.waiting_lines import line_of

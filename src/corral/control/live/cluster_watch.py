@@ -1,11 +1,18 @@
-"""Observes one cluster every few seconds, on a thread of its own, so that a slow cluster does not delay the others."""
+"""What clusters say: each is observed every few seconds, on a thread of its own, so that a slow cluster does not delay
+the others; between that, engines report by themselves."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
 
+from corral.control.live.reconcile import not_taken, report
+from corral.control.live.turn import Request
+from corral.control.live.unit_of_work import Work
 from corral.control.live.worker import Worker
-from corral.control.ports import Clock
+from corral.control.ports import AttemptPhase, AttemptStatus, Clock
+from corral.core.model import EndReason
 
 #: A cluster that takes long to answer is asked more seldom: no more than this part of the time is spent on it.
 BUSY_SHARE = 0.3
@@ -43,3 +50,48 @@ class Watch:
         answered = self._look()
         took = self._clock.monotonic() - begun if answered else 0.0
         return pause_after(took, self._regular_seconds)
+
+
+class EngineReports:
+    """Passes reports of engines and outboxes to the controller. No caller waits for an answer."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        put: Callable[[Request], None],
+        observe_soon: Callable[[], None],
+        done: Callable[[Future[Any]], None],
+    ) -> None:
+        """`done` is called with the answer of each report."""
+        self._clock = clock
+        self._put = put
+        self._observe_soon = observe_soon
+        self._done = done
+
+    def heard(self, status: AttemptStatus) -> None:
+        self._take_in(lambda work: report(work, status))
+        if status.reason in (EndReason.NODE_LOST, EndReason.PREEMPTED):
+            # Before the next regular observation, jobs would be started on a node that is lost or used by others.
+            self._observe_soon()
+
+    def launch_failed(self, failed: str, message: str) -> None:
+        self.launch_refused(failed, message, EndReason.LOST)
+
+    def launch_refused(self, refused: str, message: str, reason: EndReason = EndReason.LAUNCH_ERROR) -> None:
+        self.heard(
+            AttemptStatus(
+                attempt_id=refused,
+                phase=AttemptPhase.ENDED,
+                at=self._clock.now(),
+                reason=reason,
+                message=message,
+            )
+        )
+
+    def launch_not_taken(self, attempt_id: str, reason: str) -> None:
+        self._take_in(lambda work: not_taken(work, attempt_id, reason))
+
+    def _take_in(self, run: Callable[[Work], None]) -> None:
+        request = Request(run=run, is_patient=True)
+        request.answer.add_done_callback(self._done)
+        self._put(request)

@@ -29,19 +29,17 @@ from corral.control.fleet.cluster_health import ClusterHealth
 from corral.control.launch.directories import JobDirectories
 from corral.control.launch.dispatch import Dispatch
 from corral.control.launch.steps import LaunchStage, LaunchStep, LaunchSteps
-from corral.control.live.cluster_watch import Watch
+from corral.control.live.cluster_watch import EngineReports, Watch
 from corral.control.live.inbox import Inbox, Read
 from corral.control.live.outage import Outage
 from corral.control.live.outbox import Backlog, lanes_of
 from corral.control.live.planner import CycleFailed, Planner
-from corral.control.live.reconcile import not_taken, reconcile, report
+from corral.control.live.reconcile import reconcile
 from corral.control.live.state import State, load_state
 from corral.control.live.turn import Request, RequestFailed, Turn
 from corral.control.live.unit_of_work import Work
 from corral.control.live.worker import Worker, WorkerStopped, log_failure
 from corral.control.ports import (
-    AttemptPhase,
-    AttemptStatus,
     Checkpoints,
     Clock,
     Engine,
@@ -59,7 +57,6 @@ from corral.control.records import EventRecord
 from corral.control.scheduling.queues import follow_settings
 from corral.control.system.housekeeping import EVERY_SECONDS, tidy
 from corral.control.system.policies import Policies
-from corral.core.model import EndReason
 
 log = logging.getLogger("corral.control")
 
@@ -112,17 +109,18 @@ class Controller:
         #: set while the store is away
         self._outage: Outage | None = None
         self._inbox = Inbox(clock)
+        self._reports = EngineReports(clock, self._inbox.put, self.observe_soon, _log_failure)
         self._tidied_at = clock.monotonic() - EVERY_SECONDS
         self._outboxes = {
             name: lanes_of(
                 name,
                 engine,
                 workspace,
-                self._launch_refused,
+                self._reports.launch_refused,
                 checkpoints,
                 partial(self._prepare_launch, name),
-                self._launch_not_taken,
-                self._launch_failed,
+                self._reports.launch_not_taken,
+                self._reports.launch_failed,
             )
             for name, engine in self.engines.items()
         }
@@ -147,7 +145,7 @@ class Controller:
             self._load(tx)
         self.execute(follow_settings).add_done_callback(_log_failure)
         for name, engine in self.engines.items():
-            engine.subscribe(self._heard)
+            engine.subscribe(self._reports.heard)
             if isinstance(engine, FollowsNodes):
                 engine.follow_nodes(self._watches[name].look_soon)
             self._observe(name)
@@ -391,37 +389,8 @@ class Controller:
 
     # ---------------------------------------------------------------- engines
 
-    def _take_in(self, run: Callable[[Work], None]) -> None:
-        """Take a report of an engine: no caller waits for the answer."""
-        request = Request(run=run, is_patient=True)
-        request.answer.add_done_callback(_log_failure)
-        self._inbox.put(request)
-
-    def _heard(self, status: AttemptStatus) -> None:
-        self._take_in(lambda work: report(work, status))
-        if status.reason in (EndReason.NODE_LOST, EndReason.PREEMPTED):
-            # Before the next regular observation, jobs would be started on a node that is lost or used by others.
-            self.observe_soon()
-
     def _prepare_launch(self, cluster: str, order: LaunchOrder) -> LaunchOrder:
         return self._launch_steps.prepare(cluster, order)
-
-    def _launch_failed(self, failed: str, message: str) -> None:
-        self._launch_refused(failed, message, EndReason.LOST)
-
-    def _launch_refused(self, refused: str, message: str, reason: EndReason = EndReason.LAUNCH_ERROR) -> None:
-        self._heard(
-            AttemptStatus(
-                attempt_id=refused,
-                phase=AttemptPhase.ENDED,
-                at=self._clock.now(),
-                reason=reason,
-                message=message,
-            )
-        )
-
-    def _launch_not_taken(self, attempt_id: str, reason: str) -> None:
-        self._take_in(lambda work: not_taken(work, attempt_id, reason))
 
     def _observe(self, name: str) -> bool:
         """Whether the cluster answered. A failure of one cluster does not affect the others."""

@@ -18,9 +18,11 @@ from corral.control.ports import Clock
 TURN_SIZE = 500
 #: How long reports of engines wait for other requests to share a commit with. No caller waits for their answer, and
 #: each durable commit waits for the disk.
-GATHER_SECONDS = 0.004
-#: Only reports that follow on others so soon wait; a single report is processed at once.
-FLURRY_SECONDS = 0.008
+GATHER_SECONDS = 0.012
+#: Reports wait only while so many were taken within so long: those of single jobs are processed at once, those of
+#: hundreds of jobs a second share commits.
+FLURRY_REPORTS = 6
+FLURRY_SECONDS = 0.02
 
 Why = Callable[[], Exception]
 
@@ -54,8 +56,10 @@ class Inbox:
         self._refusal: Why | None = None
         self._refuses_reads = False
         self._is_closed = False
-        #: when reports alone were taken last
-        self._reported_at = float("-inf")
+        #: the controller waits for a caller, or for a time: reports need not wake it
+        self._gathers = False
+        #: when the latest reports were taken, as many as make a flurry
+        self._reported_at: deque[float] = deque(maxlen=FLURRY_REPORTS)
 
     # ---------------------------------------------------------------- those who ask
 
@@ -64,7 +68,8 @@ class Inbox:
             refusal = self._refusal
             if refusal is None:
                 self._requests.append(request)
-                self._arrived.notify()
+                if not (self._gathers and request.is_patient):
+                    self._arrived.notify()
         if refusal is not None:
             # Outside of the lock: a caller may make its next request at once.
             request.fail(refusal())
@@ -112,11 +117,13 @@ class Inbox:
         with self._arrived:
             if not (self._requests or self._reads or self._is_closed) and (rest := rest_seconds()) > 0:
                 self._arrived.wait(timeout=rest)
-            if self._requests and all(request.is_patient for request in self._requests):
-                if self._clock.monotonic() - self._reported_at < FLURRY_SECONDS:
-                    self._arrived.wait_for(self._caller_waits, timeout=GATHER_SECONDS)
-                self._reported_at = self._clock.monotonic()
+            if self._requests and self._is_flurry() and all(request.is_patient for request in self._requests):
+                self._gathers = True
+                self._arrived.wait_for(self._caller_waits, timeout=GATHER_SECONDS)
+                self._gathers = False
             requests = [self._requests.popleft() for _ in range(min(TURN_SIZE, len(self._requests)))]
+            now = self._clock.monotonic()
+            self._reported_at.extend(now for request in requests if request.is_patient)
             return requests, self._take_reads()
 
     def take_reads(self, seconds: float) -> list[Read]:
@@ -136,6 +143,10 @@ class Inbox:
         reads = list(self._reads)
         self._reads.clear()
         return reads
+
+    def _is_flurry(self) -> bool:
+        recent = self._reported_at
+        return len(recent) == FLURRY_REPORTS and self._clock.monotonic() - recent[0] < FLURRY_SECONDS
 
     def _caller_waits(self) -> bool:
         return bool(self._reads) or self._is_closed or any(not item.is_patient for item in self._requests)

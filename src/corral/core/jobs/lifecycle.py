@@ -20,6 +20,7 @@ from corral.core.copies import replace
 from corral.core.jobs.allocation_change import asking_for, asking_least, together
 from corral.core.jobs.avoidance import avoiding_failed, avoiding_named, avoiding_place
 from corral.core.jobs.backoff import MOST_FAULTS, backoff_seconds, given_back_seconds
+from corral.core.jobs.fresh_start import BY_PERSONS, queued_afresh
 from corral.core.jobs.progress import ran_until, reached_until, saved, with_run_counted
 from corral.core.jobs.retries import is_crash_loop, is_retried
 from corral.core.model import Allocation, Ceiling, EndReason, Job, JobState
@@ -37,11 +38,6 @@ REQUEUED_BY_CLUSTER = REQUEUED | {EndReason.EVICTED}
 BY_FAULTS = frozenset({EndReason.NODE_LOST, EndReason.GPU_FAILED})
 #: The job exceeded a limit: the next attempt would exceed it too.
 OVER_LIMITS = frozenset({EndReason.TIMED_OUT, EndReason.DISK_QUOTA})
-#: A user or an operator stopped the job: it is not started again by itself.
-BY_PERSONS = frozenset({EndReason.STOPPED_BY_USER, EndReason.STOPPED_BY_OPERATOR})
-
-#: A job that was stopped while it waited, and is started again within this time, keeps its place.
-UNDO_SECONDS = 60.0
 
 #: Prefix of the message of a job that has its allocation, but whose engine cannot launch it yet.
 NOT_TAKEN = "its cluster does not take it yet"
@@ -155,7 +151,7 @@ def advance(job: Job, event: Event) -> Transition:
     """The job after `event`, and the instructions for its engine. Raises InvalidTransition."""
     match event:
         case StartRequested() if job.state is JobState.CREATED or job.state.is_ended:
-            return Transition(job=_queued_afresh(job, event.at))
+            return Transition(job=queued_afresh(job, event.at))
         case Planned() if job.state is JobState.QUEUED:
             return _planned(job, event)
         case Up() if job.state is JobState.STARTING:
@@ -222,40 +218,6 @@ def advance(job: Job, event: Event) -> Transition:
 def message_when_taken(job: Job) -> str:
     """The job's message once its engine has launched it."""
     return "" if job.message.startswith(NOT_TAKEN) else job.message
-
-
-def _queued_afresh(job: Job, at: float) -> Job:
-    since = _waited_since(job, at)
-    return replace(
-        job,
-        state=JobState.QUEUED,
-        queued_at=at if since is None else job.queued_at,
-        aged_from=at if since is None else job.aged_from,
-        attained_seconds=0.0,
-        reached_seconds=0.0,
-        preempted_for=None,
-        preemptions=0,
-        retries=0,
-        faults=0,
-        not_before=0.0,
-        given_back=0,
-        avoid_nodes=(),
-        avoid_gpus=(),
-        started_at=None,
-        ended_at=None,
-        resized_at=None,
-        ceiling=None,
-        end_reason=None,
-        exit_code=None,
-        message="",
-    )
-
-
-def _waited_since(job: Job, at: float) -> float | None:
-    """When the wait began of a job that was stopped a moment ago while it waited: then the start undoes the stop."""
-    if job.ended_at is None or job.started_at is not None or job.end_reason not in BY_PERSONS:
-        return None
-    return job.queued_at if at - job.ended_at <= UNDO_SECONDS else None
 
 
 def _planned(job: Job, event: Planned) -> Transition:

@@ -72,9 +72,11 @@ def _inner_texter(kind: type) -> Callable[[Any], str]:
 
 
 def _text_of_float(value: float) -> str:
-    if not math.isfinite(value):
-        return _SORTED(value)
-    return repr(_plain_float(value))
+    text = float.__repr__(value)
+    if text.endswith(".0"):
+        # As `_plain_float`: a whole number without its fraction, and zero without its sign.
+        return (text[:-2] if value else "0") if abs(value) < 2**53 else text
+    return text if math.isfinite(value) else _SORTED(value)
 
 
 def _text_of_fields(value: Any) -> str:

@@ -10,20 +10,23 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from corral import files
 from corral.engines.attempts.instance_messages import Owner
 from corral.files import Place, remove_tree
 
-__all__ = ["barrier", "give_to", "make_private", "open_path", "remove_tree"]
+__all__ = ["barrier", "give_to", "make_private", "open_path", "open_paths", "remove_tree"]
 
 
 def make_private(path: str, owner: Owner | None) -> None:
     """Make a directory that only the job uses, in a directory that no job can change. If an earlier supervisor left
     one, it is emptied."""
-    remove_tree(path)
-    os.mkdir(path, mode=0o700)
+    try:
+        os.mkdir(path, mode=0o700)
+    except FileExistsError:
+        remove_tree(path)
+        os.mkdir(path, mode=0o700)
     if owner is not None:
         with Place.at(os.path.dirname(path), os.path.basename(path)) as made:
             files.give_to(made.descriptor, owner["uid"], owner["gid"])
@@ -45,15 +48,24 @@ def give_to(paths: Sequence[str], owner: Owner) -> None:
 
 
 def open_path(path: str, top: str) -> None:
-    """Let other accounts pass through the server's own directories from `top` down to `path`, without listing them."""
-    directory = os.path.dirname(path)
-    while directory.startswith(top):
-        found = os.stat(directory)
-        if found.st_uid == os.geteuid() and found.st_mode & 0o011 != 0o011:
-            os.chmod(directory, stat.S_IMODE(found.st_mode) | 0o011)
-        if directory == top:
-            return
-        directory = os.path.dirname(directory)
+    """The same as `open_paths` for one path."""
+    open_paths((path,), top)
+
+
+def open_paths(paths: Iterable[str], top: str) -> None:
+    """Let other accounts pass through the server's own directories from `top` down to each path, without listing
+    them. Each directory is looked at once."""
+    own, seen = os.geteuid(), set[str]()
+    for path in paths:
+        directory = os.path.dirname(path)
+        while directory.startswith(top) and directory not in seen:
+            seen.add(directory)
+            found = os.stat(directory)
+            if found.st_uid == own and found.st_mode & 0o011 != 0o011:
+                os.chmod(directory, stat.S_IMODE(found.st_mode) | 0o011)
+            if directory == top:
+                break
+            directory = os.path.dirname(directory)
 
 
 def barrier(path: str) -> str | None:

@@ -200,6 +200,19 @@ class Cgroup:
         for path in self.directories:
             _write(os.path.join(path, "cgroup.procs"), "0")
 
+    def open_processes(self) -> list[int]:
+        """Descriptors of the files through which a process joins the group: it writes "0" to each of them."""
+        found: list[int] = []
+        try:
+            found += (
+                os.open(os.path.join(path, "cgroup.procs"), os.O_WRONLY | os.O_CLOEXEC) for path in self.directories
+            )
+        except OSError:
+            for descriptor in found:
+                os.close(descriptor)
+            raise
+        return found
+
     def processes(self) -> set[int]:
         """The processes of the group and of groups below it, which container runtimes create."""
         found: set[int] = set()
@@ -234,17 +247,25 @@ class Cgroup:
         own_limit = failures > 0 or peak >= self._memory_bytes * _NEAR_LIMIT
         return MemoryReport(oom_kills=events.get("oom_kill", 0), peak_bytes=peak, own_limit=own_limit)
 
-    def remove(self, seconds: float = _REMOVE_SECONDS) -> None:
+    def remove(self, seconds: float = _REMOVE_SECONDS, *, of_container: bool = True) -> None:
         """Retries for `seconds`, because processes that just died may still count. A group that stays is removed at the
         next start of the engine."""
         deadline = time.monotonic() + seconds
-        for path in (*self.directories, *self._shadows):
+        for path in (*self.directories, *(self._shadows if of_container else ())):
             while not remove_group(path) and time.monotonic() < deadline:
                 time.sleep(0.005)
 
 
 def remove_group(path: str) -> bool:
     """Whether the group and the groups below it are gone; False while one of them has a process."""
+    try:
+        os.rmdir(path)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        pass  # it has groups below it, or a process
+    else:
+        return True
     try:
         for below, _, _ in os.walk(path, topdown=False):
             os.rmdir(below)
@@ -273,8 +294,11 @@ def _all_hierarchies(base: str) -> list[str]:
 
 
 def _write(path: str, value: str) -> None:
-    with open(path, "w", encoding="ascii") as target:
-        target.write(value)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+    try:
+        os.write(descriptor, value.encode("ascii"))
+    finally:
+        os.close(descriptor)
 
 
 def _pairs(path: str) -> Iterator[tuple[str, int]]:

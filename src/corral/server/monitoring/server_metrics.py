@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import psutil
 
 from corral.control.records import EventRecord
-from corral.core.jobs.lifecycle import BY_PERSONS, REQUEUED, RETRIED
+from corral.core.jobs.fresh_start import BY_PERSONS
+from corral.core.jobs.lifecycle import REQUEUED, RETRIED
 from corral.core.model import EndReason, JobState
 from corral.core.scheduling.plan.plan import PreemptionRule
 from corral.server.monitoring.exposition import Counter, Family, Histogram, counter, gauge, labels

@@ -24,10 +24,12 @@ def begin_work(connection: Connection) -> None:
 def count_changes(engine: Engine) -> None:
     """Count the statements that write rows, for `changes_made`."""
 
-    @event.listens_for(engine, "before_cursor_execute")
-    def count(connection: Connection, _cursor: Any, statement: str, *_: Any) -> None:
+    # With `retval` SQLAlchemy calls it without a function around it.
+    @event.listens_for(engine, "before_cursor_execute", retval=True)
+    def count(connection: Connection, _cursor: Any, statement: str, parameters: Any, *_: Any) -> tuple[str, Any]:
         if statement.startswith(_WRITES):
             connection.info[_CHANGES] = connection.info.get(_CHANGES, 0) + 1
+        return statement, parameters
 
 
 def changes_made(connection: Connection) -> int:

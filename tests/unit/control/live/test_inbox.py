@@ -23,17 +23,32 @@ def _long_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inbox_module, "FLURRY_SECONDS", 600.0)
 
 
-def test_a_single_report_is_taken_at_once() -> None:
+def many_reports(inbox: Inbox) -> None:
+    for _ in range(inbox_module.FLURRY_REPORTS):
+        inbox.put(request(is_patient=True))
+    inbox.take(lambda: 600.0)
+
+
+def test_reports_of_single_jobs_are_taken_at_once() -> None:
+    inbox = Inbox(StillClock())
+    for _ in range(inbox_module.FLURRY_REPORTS):
+        report = request(is_patient=True)
+        inbox.put(report)
+        assert inbox.take(lambda: 600.0) == ([report], [])
+
+
+def test_a_report_that_follows_on_many_is_taken_at_once_when_they_are_long_ago(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inbox_module, "FLURRY_SECONDS", 0.0)
     inbox, report = Inbox(StillClock()), request(is_patient=True)
+    many_reports(inbox)
     inbox.put(report)
     assert inbox.take(lambda: 600.0) == ([report], [])
 
 
-def test_a_report_that_follows_on_others_waits_for_a_request_and_shares_its_turn() -> None:
+def test_a_report_that_follows_on_many_waits_for_a_request_and_shares_its_turn() -> None:
     inbox, asked = Inbox(StillClock()), request()
     reports = [request(is_patient=True) for _ in range(2)]
-    inbox.put(request(is_patient=True))
-    inbox.take(lambda: 600.0)
+    many_reports(inbox)
     inbox.put(reports[0])
     taken: list[Request] = []
     taker = threading.Thread(target=lambda: taken.extend(inbox.take(lambda: 600.0)[0]))
@@ -46,8 +61,7 @@ def test_a_report_that_follows_on_others_waits_for_a_request_and_shares_its_turn
 
 def test_requests_of_callers_never_wait() -> None:
     inbox, asked = Inbox(StillClock()), request()
-    inbox.put(request(is_patient=True))
-    inbox.take(lambda: 600.0)
+    many_reports(inbox)
     inbox.put(asked)
     assert inbox.take(lambda: 600.0) == ([asked], [])
 

@@ -23,18 +23,17 @@ import os
 import select
 import signal
 import time
+from collections.abc import Callable
 from typing import Any
 
 from corral.core.os_errors import placed_reason
 from corral.engines.attempts.claims import add_to_claim, take_claim
 from corral.engines.attempts.instance_messages import InstanceSpec
-from corral.engines.attempts.job_places import give_to, make_private, open_path, remove_tree
+from corral.engines.attempts.job_places import give_to, make_private, open_paths, remove_tree
 from corral.engines.attempts.log_segments import LogWriter
 from corral.engines.attempts.processes import (
     become_subreaper,
-    descendants,
     name_process,
-    send,
     start_ticks,
 )
 from corral.engines.attempts.terms import read_term
@@ -50,15 +49,10 @@ from corral.engines.local.supervisors.exits import (
     record_exit,
 )
 from corral.engines.local.supervisors.job_process import start_job
+from corral.engines.local.supervisors.job_stop import JobStop
 from corral.engines.local.supervisors.verdicts import Ending, verdict
 from corral.engines.storage.preparation import InstanceStorage, PrepareFailed, PrepareStopped
 
-#: How long processes that a finished job left behind may take to end by themselves.
-LINGER_SECONDS = 0.5
-#: How often SIGKILL is repeated while a process is left (a new fork, or a process that is stuck in the kernel).
-KILL_AGAIN_SECONDS = 0.05
-#: How long a container's runtime may take to notice the end of the container and to clean up.
-RUNTIME_SECONDS = 10.0
 _READ_BYTES = 1 << 16
 _READS_PER_TURN = 16
 #: How much of the end of the output is kept, to find the error message of a container's runtime in it.
@@ -97,6 +91,7 @@ class Supervisor:
         self._cgroup = _cgroup_of(spec)
         self._container = ContainerJob(spec["container"]) if spec["container"] else None
         self._storage = InstanceStorage(spec)
+        self._stop = JobStop(self._cgroup, self._container, spec["grace_seconds"])
         self._pid = os.getpid()
         self._claim = -1
         self._main = 0
@@ -104,18 +99,9 @@ class Supervisor:
         self._main_ended_at: float | None = None
         self._children_left = False
         self._started_at: float | None = None
-        self._limit_at: float | None = None
-        self._kill_at: float | None = None
-        self._timed_out = False
         self._stop_wanted = False
-        self._stopping = False
-        #: the engine or the time limit ends the job; it does not end by itself
-        self._must_end = False
-        #: SIGTERM is still to be sent: the container had no process yet
-        self._warning_due = False
-        #: the first process of the container was killed, because it ignores SIGTERM
-        self._ended_first = False
         self._exec_problem = b""
+        self._problem: Callable[[], str] = str
         self._tail = b""
         self._output = -1
         self._exec_report = -1
@@ -228,9 +214,7 @@ class Supervisor:
         if owner is not None:
             own = [*([] if spec["workdir"] else [workdir]), *spec["owned"]]
             give_to(own, owner)
-            for path in own:
-                open_path(path, spec["top"])
-            open_path(self._tmp, spec["top"])
+            open_paths([*own, self._tmp], spec["top"])
         return workdir
 
     def _start(self) -> bool:
@@ -248,17 +232,19 @@ class Supervisor:
                 self._cgroup.remove()
             return False
         self._output, self._exec_report = process.output, process.exec_report
-        self._main = process.pid
+        self._main, self._problem = process.pid, process.problem
         self._children_left = True
         return True
 
     def _mark_started(self) -> None:
         self._started_at = time.time()
-        if self._spec["time_limit_seconds"] is not None:
-            self._limit_at = time.monotonic() + self._spec["time_limit_seconds"]
+        self._stop.limit(self._spec["time_limit_seconds"])
         body = {"pid": self._main, "start_ticks": start_ticks(self._main), "at": self._started_at}
         add_to_claim(self._claim, body)
-        notify(self._spec["events_path"], self._spec["attempt_id"])
+        self._reap()
+        if self._main_status is None or self._children_left:
+            notify(self._spec["events_path"], self._spec["attempt_id"])
+        # Otherwise it is over already: the notice of its end follows at once, and the engine reads both lines.
 
     # -------------------------------------------------------------------------------------------- watching
 
@@ -281,41 +267,22 @@ class Supervisor:
                 return
 
     def _milliseconds_to_wait(self) -> float | None:
-        due = [at for at in (self._kill_at, None if self._stopping else self._limit_at) if at is not None]
-        if self._stop_wanted:
-            return 0
-        if self._stopping and self._container and self._main_status is None:
-            due.append(time.monotonic() + KILL_AGAIN_SECONDS)
-        return max(0.0, min(due) - time.monotonic()) * 1000 if due else None
+        return 0 if self._stop_wanted else self._stop.milliseconds_to_wait(has_ended=self._has_ended)
 
     def _act_on_time(self) -> bool:
         """Stop and kill processes whose time has come. False if only processes are left that cannot be signalled."""
-        now = time.monotonic()
         if self._stop_wanted:
             self._stop_wanted = False
             order = self._stop_order()
             if order is not None:
-                self._must_end = True
-                self._terminate(float(order.get("grace_seconds", self._spec["grace_seconds"])))
-        elif self._main_status is None and not self._stopping and self._limit_at is not None and now >= self._limit_at:
-            self._timed_out = self._must_end = True
-            self._terminate(self._spec["grace_seconds"])
-        elif self._main_status is not None and not self._stopping:
-            self._terminate(RUNTIME_SECONDS if self._container else LINGER_SECONDS)
-        elif self._stopping and self._container and self._main_status is None:
-            self._go_on_stopping(self._container)
-        if self._kill_at is not None and now >= self._kill_at:
-            reached = self.kill_everything()
-            self._kill_at = now + (RUNTIME_SECONDS if self._container else KILL_AGAIN_SECONDS)
-            return reached > 0 or self._main_status is None
-        return True
+                self._stop.order(float(order.get("grace_seconds", self._spec["grace_seconds"])))
+        else:
+            self._stop.act(has_ended=self._has_ended)
+        return self._stop.kill_if_due(has_ended=self._has_ended)
 
-    def _go_on_stopping(self, container: ContainerJob) -> None:
-        inside = self._processes()
-        if self._warning_due:
-            self._warning_due = not container.terminate(inside)
-        elif container.end_lonely_first(inside):
-            self._ended_first = True
+    @property
+    def _has_ended(self) -> bool:
+        return self._main_status is not None
 
     def _must_stop(self) -> bool:
         """Whether a stop came during the preparation."""
@@ -324,42 +291,11 @@ class Supervisor:
     def _want_stop(self) -> None:
         self._stop_wanted = True
 
-    def _terminate(self, grace_seconds: float) -> None:
-        """Send SIGTERM to all processes, and SIGKILL after the grace time; of several stops the earliest end counts."""
-        kill_at = time.monotonic() + grace_seconds
-        self._kill_at = kill_at if self._kill_at is None else min(self._kill_at, kill_at)
-        if self._stopping:
-            return
-        self._stopping = True
-        targets = self._processes()
-        if self._container:
-            self._warning_due = not self._container.terminate(targets)
-            return
-        send(targets, signal.SIGTERM)
-        send(targets, signal.SIGCONT)  # a suspended process handles SIGTERM only after this
-
     def abandon(self) -> None:
         """Kill all processes at once and remove the container."""
-        self.kill_everything()
+        self._stop.kill_everything()
         if self._container:
             self._container.remove()
-
-    def kill_everything(self) -> int:
-        if self._cgroup and not self._container:
-            # Not for containers: their processes end with the first one, and the runtime forks to clean up.
-            self._cgroup.forbid_forks()
-        reached = send(self._processes(), signal.SIGKILL)
-        if self._container and not reached:
-            # No process of the job is left, but the runtime does not end, or has not started the job.
-            reached = send(descendants(self._pid), signal.SIGKILL)
-        return reached
-
-    def _processes(self) -> set[int]:
-        """The processes of the job, without those of a container's runtime."""
-        found = set(descendants(self._pid))
-        if self._cgroup:
-            found |= self._cgroup.processes()
-        return self._container.inside(found) if self._container else found
 
     def _pump(self) -> bool:
         """Copy output into the log; False at its end. Bounded, so that much output cannot delay a stop."""
@@ -384,6 +320,8 @@ class Supervisor:
         if data:
             self._exec_problem += data
             return True
+        if problem := self._problem():
+            self._exec_problem = problem.encode(errors="replace")
         if not self._exec_problem and self._started_at is None:
             self._mark_started()
         return False
@@ -417,9 +355,9 @@ class Supervisor:
             exit_code=exit_code,
             signal_number=signal_number,
             exec_problem=self._exec_problem.decode(errors="replace"),
-            timed_out=self._timed_out,
-            must_end=self._must_end,
-            ended_first=self._ended_first,
+            timed_out=self._stop.timed_out,
+            must_end=self._stop.must_end,
+            ended_first=self._stop.ended_first,
             tail=self._tail,
         )
         reason, message, exit_code = verdict(self._spec, ending, self._cgroup, self._container)
@@ -434,7 +372,7 @@ class Supervisor:
             dropped_log_bytes=self._log.dropped_bytes,
         )
         if self._cgroup:
-            self._cgroup.remove()
+            self._cgroup.remove(of_container=self._container is not None)
 
 
 def _cgroup_of(spec: InstanceSpec) -> Cgroup | None:

@@ -119,11 +119,11 @@ def _become_supervisor(spec: InstanceSpec, link: socket.socket) -> NoReturn:
         os.dup2(link.fileno(), _LINK, inheritable=False)
         os.closerange(_LINK + 1, os.sysconf("SC_OPEN_MAX"))
         os.setsid()
-        for _ in range(MAX_INSTANCES):
+        for left in reversed(range(MAX_INSTANCES)):
             rank_dir = spec["rank_dir"]
-            if not supervise(spec):
+            # The last one asks for no other: it would be lost.
+            if not supervise(spec) or not left:
                 break
-            name_process("corral-idle")
             following = _next_instance()
             if following is None:
                 break
@@ -142,6 +142,7 @@ def _next_instance() -> InstanceSpec | None:
         os.write(_LINK, b"\0")
     except BrokenPipeError:
         return None
+    name_process("corral-idle")  # the spawner uses it from now on
     buffer = bytearray()
     while data := os.read(_LINK, _READ_BYTES):
         buffer += data
