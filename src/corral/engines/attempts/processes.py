@@ -15,13 +15,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from corral.engines.attempts.instance_messages import Owner
 
-PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
-PR_SET_NO_NEW_PRIVS = 38
+_PR_SET_NO_NEW_PRIVS = 38
 _KEYCTL_JOIN_SESSION_KEYRING = 1
-#: Of the files that a job with an account makes.
-JOB_UMASK = 0o022
 #: The number of the system call `keyctl`, for which libc has no function.
 _SYS_KEYCTL = {"x86_64": 250, "aarch64": 219, "ppc64le": 271, "riscv64": 219, "s390x": 280}.get(os.uname().machine)
 
@@ -30,7 +28,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def die_with_parent() -> None:
     """The calling process gets SIGKILL as soon as its parent is gone."""
-    _libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    _libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
 
 
 def become_subreaper() -> None:
@@ -177,9 +175,9 @@ def enter_job(
 ) -> None:
     """Turn the calling, freshly forked process into the job's main process. Raises ExecFailed; never returns."""
     if owner is not None:
-        leave_keyring()
+        _leave_keyring()
         _become(owner)
-    if no_new_privileges and _libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
+    if no_new_privileges and _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "setuid programs could not be disabled")
     # After the change of accounts, which would reset it.
     die_with_parent()
@@ -202,7 +200,7 @@ def enter_job(
     try:
         os.execvpe(command[0], list(command), env)
     except (OSError, ValueError) as error:
-        raise ExecFailed(exec_problem(command[0], env.get("PATH", ""), error)) from error
+        raise ExecFailed(_exec_problem(command[0], env.get("PATH", ""), error)) from error
 
 
 @contextlib.contextmanager
@@ -225,13 +223,13 @@ def acting_as(owner: Owner | None) -> Iterator[None]:
 
 def _become(owner: Owner) -> None:
     """Change to the account for good. Groups first, while that is still allowed."""
-    os.umask(JOB_UMASK)
+    os.umask(0o022)
     os.setgroups(owner["groups"])
     os.setresgid(owner["gid"], owner["gid"], owner["gid"])
     os.setresuid(owner["uid"], owner["uid"], owner["uid"])
 
 
-def leave_keyring() -> None:
+def _leave_keyring() -> None:
     """Take an empty session keyring: every process that inherits a keyring can use the keys in it, whatever its
     account."""
     if _SYS_KEYCTL is None or _libc.syscall(_SYS_KEYCTL, _KEYCTL_JOIN_SESSION_KEYRING, None) >= 0:
@@ -255,15 +253,7 @@ def with_venv(env: Mapping[str, str], venv: str, *, is_conda: bool) -> dict[str,
     return {**kept, **place, "PATH": f"{venv}/bin:{env.get('PATH', '')}".rstrip(":")}
 
 
-def program_paths(program: str, path: str) -> list[str]:
-    """Where a program is searched for, as by `os.execvpe`."""
-    if "/" in program:
-        return [program]
-    return [f"{directory}/{program}" if directory else program for directory in path.split(os.pathsep)]
-
-
-def exec_problem(program: str, path: str, error: OSError | ValueError) -> str:
-    """Why a program cannot be executed, for users."""
+def _exec_problem(program: str, path: str, error: OSError | ValueError) -> str:
     if isinstance(error, ValueError):
         return f"{program!r}: {error}"
     if error.errno == errno.ENOENT:

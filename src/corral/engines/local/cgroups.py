@@ -200,19 +200,6 @@ class Cgroup:
         for path in self.directories:
             _write(os.path.join(path, "cgroup.procs"), "0")
 
-    def open_processes(self) -> list[int]:
-        """Descriptors of the files through which a process joins the group: it writes "0" to each of them."""
-        found: list[int] = []
-        try:
-            found += (
-                os.open(os.path.join(path, "cgroup.procs"), os.O_WRONLY | os.O_CLOEXEC) for path in self.directories
-            )
-        except OSError:
-            for descriptor in found:
-                os.close(descriptor)
-            raise
-        return found
-
     def processes(self) -> set[int]:
         """The processes of the group and of groups below it, which container runtimes create."""
         found: set[int] = set()

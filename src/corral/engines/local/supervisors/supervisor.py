@@ -23,7 +23,6 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable
 from typing import Any
 
 from corral.core.os_errors import placed_reason
@@ -101,7 +100,6 @@ class Supervisor:
         self._started_at: float | None = None
         self._stop_wanted = False
         self._exec_problem = b""
-        self._problem: Callable[[], str] = str
         self._tail = b""
         self._output = -1
         self._exec_report = -1
@@ -232,7 +230,7 @@ class Supervisor:
                 self._cgroup.remove()
             return False
         self._output, self._exec_report = process.output, process.exec_report
-        self._main, self._problem = process.pid, process.problem
+        self._main = process.pid
         self._children_left = True
         return True
 
@@ -320,8 +318,6 @@ class Supervisor:
         if data:
             self._exec_problem += data
             return True
-        if problem := self._problem():
-            self._exec_problem = problem.encode(errors="replace")
         if not self._exec_problem and self._started_at is None:
             self._mark_started()
         return False
