@@ -44,7 +44,7 @@ class Ranking:
         #: jobs whose rank may move back
         self._unsteady: dict[str, Job] = {}
         #: by margin: the same jobs, in order; built when first asked for
-        self._by_margin: dict[float, Unsteady] = {}
+        self._by_margin: dict[float | None, Unsteady] = {}
         for job in jobs:
             self.add(job)
 
@@ -69,10 +69,11 @@ class Ranking:
             for unsteady in self._by_margin.values():
                 unsteady.remove(job_id)
 
-    def at(self, now: float, margin: float) -> RankingAt:
+    def at(self, now: float, margin: float | None) -> RankingAt:
+        """With None as the margin a job may be preempted by all jobs before it, however small their lead is."""
         return RankingAt(self, now, margin)
 
-    def unsteady(self, margin: float) -> Unsteady:
+    def unsteady(self, margin: float | None) -> Unsteady:
         """Jobs whose rank may move back."""
         found = self._by_margin.get(margin)
         if found is None:
@@ -88,9 +89,11 @@ class Ranking:
         assert rank is not None
         return rank
 
-    def point(self, job: Job, now: float, margin: float) -> float:
+    def point(self, job: Job, now: float, margin: float | None) -> float:
         """The job may be preempted by jobs before this place: its own, less the margin."""
         rank = self.rank(job, now)
+        if margin is None:
+            return rank.place
         return rank.place - (max(margin * rank.cost, rank.least_lead) if rank.cost else 0.0)
 
     def falls_of(self, job: Job) -> Iterator[float]:
@@ -108,7 +111,7 @@ class Unsteady:
     falls. Between two falls a point only moves to the front, so that its value after a fall is a bound until the next
     one. Both orders are kept while time goes on: a question costs what changed and what is found."""
 
-    def __init__(self, ranking: Ranking, margin: float, jobs: Iterable[Job]) -> None:
+    def __init__(self, ranking: Ranking, margin: float | None, jobs: Iterable[Job]) -> None:
         self._ranking = ranking
         self._margin = margin
         self._jobs = {job.id: job for job in jobs}
@@ -206,7 +209,7 @@ class Falls:
 
     __slots__ = ("_coming", "_job", "_points", "_ranking", "_times", "margin")
 
-    def __init__(self, ranking: Ranking, job: Job, margin: float) -> None:
+    def __init__(self, ranking: Ranking, job: Job, margin: float | None) -> None:
         self.margin = margin
         self._ranking = ranking
         self._job = job
@@ -252,7 +255,7 @@ class Falls:
 class RankingAt:
     """The ranking at one moment. Each rank is computed once, when it is first asked for."""
 
-    def __init__(self, ranking: Ranking, now: float, margin: float) -> None:
+    def __init__(self, ranking: Ranking, now: float, margin: float | None) -> None:
         self._ranking = ranking
         self._now = now
         self._margin = margin

@@ -98,7 +98,7 @@ class SchedulingSettings(Section):
     size_power: Annotated[float, Field(ge=0, le=2)] = 1.0
     #: under `shortest`, in queues whose order preempts: the margin, as a share of the victim's cost, by which a job
     #: must be ahead of a victim without a time limit
-    unknown_margin: Annotated[float, Field(ge=0, lt=1)] = 0.8
+    unknown_margin: Annotated[float, Field(ge=0, lt=1)] = 0.85
     #: jobs of each waiting line with a planned start, which backfilled jobs must not delay
     protected_starts: Annotated[int, Field(ge=1, le=100)] = 1
     #: waiting time from which on free GPUs are held for a planned start that rests on predictions and not on time
@@ -217,6 +217,8 @@ class PolicySettings(Section):
     preemption_min_run_minutes: Annotated[float, Field(ge=0, le=10_080)] = 10
     #: in queues whose order preempts: the margin, as a share of the victim's cost, by which a job must be ahead
     preemption_margin: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    #: in queues whose order preempts and looks at run times: how long a job waits before it preempts
+    preemption_patience_minutes: Annotated[float, Field(ge=0, le=10_080)] = 5
     #: in queues whose order preempts: whether jobs with checkpoints may be moved to defragment free GPUs
     preemption_moves: bool = False
     #: the time of day at which jobs that have saved are moved so that whole nodes are free; null: only on request

@@ -15,7 +15,7 @@ from corral.core.snapshot.running_order import Ranking, rank_in
 from tests.unit.core.builders import running
 from tests.unit.searching import every, seconds
 
-RULES = OrderingRules(ageing=0.5, unknown_seconds=40.0)
+RULES = OrderingRules(ageing=0.5, unknown_seconds=40.0, unknown_margin=0.8)
 PREDICTIONS = [
     *(Prediction(p50_seconds=seconds, p90_seconds=seconds, samples=3) for seconds in (20.0, 300.0)),
     Prediction(p50_seconds=40.0, p90_seconds=90.0, samples=20, spread=(5.0, 5.0, 40.0, 41.0, 90.0, 300.0)),

@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
-from corral.core.model import WHOLE, Allocation, Job, JobState, Queue
+from corral.core.model import WHOLE, Allocation, Job, JobState
 from corral.core.scheduling.backfill.planned_start import PlannedAllocation
 from corral.core.scheduling.limits import guarantees
 from corral.core.scheduling.ordering.cost import Rank
@@ -71,7 +71,7 @@ class PreemptionView:
         self.reserved = Reserved(snapshot, now)
         #: only the rules that can apply here
         self._sources = [one for one in SOURCES if one.counts(snapshot)] if snapshot.preemption.enabled else []
-        self._rankings: dict[str, RankingAt] = {}
+        self._rankings: dict[tuple[str, bool], RankingAt] = {}
         #: a cache: the ranks of waiting jobs do not change within a cycle
         self._ranks: dict[str, Rank | None] = {}
         #: a cache: the last job that `_after` was asked about, how many jobs were chosen by then, and its answer
@@ -166,12 +166,18 @@ class PreemptionView:
             return False
         return any(source.can_reclaim(self, job, planned) for source in self._sources)
 
-    def ranking(self, queue: Queue) -> RankingAt:
-        """The preemptible running jobs of a queue whose order preempts, by their rank."""
-        found = self._rankings.get(queue.name)
+    def ranking(self, job: Job) -> RankingAt:
+        """The preemptible running jobs of the job's queue, whose order preempts, by their rank.
+
+        A gang needs no margin: it takes several nodes at one moment, and jobs that are ahead of it by less than a
+        margin would pass it for as long as they come.
+        """
+        key = (job.queue, job.request.is_gang)
+        found = self._rankings.get(key)
         if found is None:
-            ranking = self.snapshot.ranking(queue)
-            found = self._rankings[queue.name] = ranking.at(self.now, self.snapshot.preemption.margin)
+            margin = None if job.request.is_gang else self.snapshot.preemption.margin
+            ranking = self.snapshot.ranking(self.snapshot.queues[job.queue])
+            found = self._rankings[key] = ranking.at(self.now, margin)
         return found
 
     @property
