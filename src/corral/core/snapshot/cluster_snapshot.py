@@ -25,7 +25,6 @@ from corral.core.people.quota import Quota
 from corral.core.people.scores import Score, score_at
 from corral.core.scheduling.ordering.cost import OrderingRules
 from corral.core.scheduling.reservations.reservation import Reservation
-from corral.core.snapshot.allocation_ends import AllocationEnds, Release
 from corral.core.snapshot.changes import (
     Change,
     DropBudget,
@@ -48,6 +47,7 @@ from corral.core.snapshot.changes import (
     PutScore,
     PutVolume,
 )
+from corral.core.snapshot.expected_releases import AllocationEnds, Release
 from corral.core.snapshot.held_resources import Usage
 from corral.core.snapshot.installation import AllocationRules, BackfillRules, Limits, PreemptionRules, ScalingRules
 from corral.core.snapshot.node_index import Fleet

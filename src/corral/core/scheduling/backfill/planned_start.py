@@ -38,8 +38,8 @@ class AllocationEnd(NamedTuple):
     is_firm: bool = True
 
 
-#: An end as the search goes through it: time, serial number, source, what is released, and whether it is firm. The
-#: source tells ends apart that have the same time and number, so that allocations are never compared.
+#: An end as the search goes through it: time, serial number, source, what is released, and whether it is firm. Ends
+#: with the same time and number differ by their source, so that allocations are never compared.
 _End = tuple[float, int, int, Allocation, bool]
 #: the source of ends of allocations that are planned and have not started yet
 _PLANNED = 2
