@@ -20,7 +20,7 @@ from tests.servers.corral_server import CorralServer
 pytestmark = pytest.mark.slow
 
 CONFIG = """
-policies: {preemption_moves: true, preemption_min_run_minutes: 0.02}
+policies: {preemption_moves: true, preemption_min_run_minutes: 0.02, preemption_patience_minutes: 0}
 monitoring: {interval_seconds: 0.5, health: {idle_grace_minutes: null}}
 """
 #: more than it gets through before it is asked to hurry, however slow the machine is

@@ -59,6 +59,7 @@ HOUSES = every(
     unknown_seconds=(5.0, 50.0),
     min_run_seconds=(0.0, 5.0, 20.0),
     margin=(0.0, 0.0, 0.3),
+    patience=(0.0, 0.0, 7.0),
     moves=(False, True),
     protected=(1, 1, 3),
     hold_after=(0.0, 15.0),
@@ -106,6 +107,7 @@ def crowds(draw: st.DrawFn, *, enabled: bool = True, is_known: bool = False) -> 
             enabled=enabled,
             min_run_seconds=house["min_run_seconds"],
             margin=house["margin"],
+            patience_seconds=house["patience"],
             moves=house["moves"],
             gang_patience_seconds=house["gang_patience"],
         ),
@@ -222,8 +224,11 @@ def check_rule(snapshot: ClusterSnapshot, rule: PreemptionRule, victim: Job, job
             assert held[victim.queue] > snapshot.queues[victim.queue].guaranteed_gpus * WHOLE
         case PreemptionRule.ORDER:
             assert victim.queue == job.queue == "ranked"
-            rank = POLICIES[snapshot.queues["ranked"].policy].rank
+            policy = POLICIES[snapshot.queues["ranked"].policy]
+            rank = policy.rank
             assert rank is not None
+            if policy.looks_at_run_times:
+                assert now >= (job.queued_at or 0.0) + snapshot.preemption.patience_seconds
             assert rank(job, snapshot.ordering, now).place < rank(victim, snapshot.ordering, now).place
         case PreemptionRule.OVERRUN:
             patience = snapshot.preemption.gang_patience_seconds

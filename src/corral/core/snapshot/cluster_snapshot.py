@@ -12,13 +12,10 @@ changes at the end. Both cost what changed, not the size of the cluster.
 
 from __future__ import annotations
 
-import heapq
 import math
-from bisect import bisect_left, bisect_right, insort
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from itertools import islice
 
 from corral.core.fleet.resources import at_least
 from corral.core.model import Job, JobKind, JobState, Node, Queue
@@ -50,6 +47,7 @@ from corral.core.snapshot.changes import (
     PutScore,
     PutVolume,
 )
+from corral.core.snapshot.expected_releases import AllocationEnds, Release
 from corral.core.snapshot.held_resources import Usage
 from corral.core.snapshot.installation import AllocationRules, BackfillRules, Limits, PreemptionRules, ScalingRules
 from corral.core.snapshot.node_index import Fleet
@@ -60,12 +58,7 @@ from corral.core.snapshot.waiting_lines import Line, LineKey, line_of
 from corral.core.storage.volume_use import Mounted
 from corral.core.storage.volumes import Volume
 
-_NEXT_FEW = 100
 DEFAULT_TIME_CONSTANT = 6 * 3600.0
-
-#: The end of an allocation, the serial number of its job (oldest first among equals), and the job's id. With a time
-#: limit the end is the latest possible one, without a time limit the predicted one.
-Release = tuple[float, int, str]
 
 
 class ClusterSnapshot:
@@ -110,8 +103,9 @@ class ClusterSnapshot:
         self.holding: dict[str, set[str]] = {}
         #: queues that have GPUs guaranteed, by their pool
         self.guaranteeing: dict[str, set[str]] = {}
+        self._ends = AllocationEnds(self.jobs)
         #: ends of allocations, soonest first; see `ends`
-        self.releases: list[Release] = []
+        self.releases = self._ends.known
         #: grows with every applied change
         self.revision = 0
         #: the latest changes, for a reader that keeps sums of its own; None without such a reader
@@ -126,8 +120,8 @@ class ClusterSnapshot:
         self._queued_in: dict[str, int] = {}
         #: by queue whose order preempts; built when first asked for
         self._rankings: dict[str, Ranking] = {}
-        #: a cache: jobs that run longer than predicted, as of a revision and a time
-        self._overdue: tuple[int, float, list[Release], int] = (-1, 0.0, [], 0)
+        #: a cache: see `last_requeued_at`
+        self._last_requeued: dict[str, float] = {}
         self.apply(changes)
 
     # ---------------------------------------------------------------- reading
@@ -181,34 +175,23 @@ class ClusterSnapshot:
     def ends(self, now: float) -> Iterator[Release]:
         """The ends of allocations from now on, soonest first. A job that runs longer than predicted gets a new expected
         end; a job beyond its time limit is about to end."""
-        overdue, since = self._find_overdue(now)
-        if not overdue:
-            return iter(self.releases)
-        return heapq.merge(overdue, islice(self.releases, since, None))
+        return self._ends.coming(now, self.revision)
 
     def overrunning(self, now: float) -> list[Job]:
         """Running jobs without a time limit that run longer than predicted."""
-        overdue, _ = self._find_overdue(now)
-        return [job for _, _, job_id in overdue if (job := self.jobs[job_id]).time_limit_seconds is None]
+        return self._ends.overrunning(now, self.revision)
 
     def next_likely_end(self, now: float) -> float | None:
         """The next end that is a prediction, if it is among the next 100 ends."""
-        _, since = self._find_overdue(now)
-        for end, _, job_id in islice(self.releases, since, since + _NEXT_FEW):
-            if math.isfinite(end) and self.jobs[job_id].time_limit_seconds is None:
-                return end
-        return None
+        return self._ends.next_likely(now, self.revision)
 
-    def _find_overdue(self, now: float) -> tuple[list[Release], int]:
-        revision, at, overdue, since = self._overdue
-        if (revision, at) != (self.revision, now):
-            since = bisect_right(self.releases, now, key=lambda release: release[0])
-            late = (
-                (self.jobs[job_id].likely_end_after(now), serial, job_id) for _, serial, job_id in self.releases[:since]
-            )
-            overdue = sorted(late)
-            self._overdue = (self.revision, now, overdue, since)
-        return overdue, since
+    def last_requeued_at(self, job_id: str) -> float:
+        """When the last of the victims of a job was requeued that wait for their next start."""
+        known = self._last_requeued.get(job_id)
+        if known is None:
+            gone = (self.jobs[other].queued_at or 0.0 for other in self.victims_requeued.get(job_id, ()))
+            known = self._last_requeued[job_id] = max(gone, default=-math.inf)
+        return known
 
     # ---------------------------------------------------------------- changing
 
@@ -320,6 +303,7 @@ class ClusterSnapshot:
         if job.state is JobState.QUEUED:
             self._queued_in[job.queue] = self._queued_in.get(job.queue, 0) + 1
             _enter(self.victims_requeued, job.preempted_for, job.id)
+            self._last_requeued.pop(job.preempted_for or "", None)
             # A job that waits for other jobs stands in no line: thousands of them cost a cycle nothing.
             if not job.after:
                 self._line(line_of(job)).add(job)
@@ -334,7 +318,7 @@ class ClusterSnapshot:
         _enter(self.holding, job.queue, job.id)
         if job.queue in self._rankings:
             self._rankings[job.queue].add(job)
-        insort(self.releases, _release(job))
+        self._ends.add(job)
         if self._fleet is not None:
             self._fleet.take(job.allocation)
 
@@ -355,7 +339,7 @@ class ClusterSnapshot:
         _leave(self.holding, job.queue, job.id)
         if job.queue in self._rankings:
             self._rankings[job.queue].remove(job.id)
-        del self.releases[bisect_left(self.releases, _release(job))]
+        self._ends.remove(job)
         if self._fleet is not None:
             self._fleet.give_back(job.allocation)
 
@@ -364,6 +348,7 @@ class ClusterSnapshot:
         if not self._queued_in[job.queue]:
             del self._queued_in[job.queue]
         _leave(self.victims_requeued, job.preempted_for, job.id)
+        self._last_requeued.pop(job.preempted_for or "", None)
         if job.after:
             return
         key = line_of(job)
@@ -436,10 +421,6 @@ class ClusterSnapshot:
                 passes_from=self.preemption.min_run_seconds if self.preemption.enabled else None,
             )
         return line
-
-
-def _release(job: Job) -> Release:
-    return (job.likely_end, job.serial, job.id)
 
 
 def _enter(sets: dict[str, set[str]], key: str | None, member: str) -> None:

@@ -39,6 +39,9 @@ class PreemptionRules:
     min_run_seconds: float = 600.0
     #: under `preempts`, the least lead of a job, as a part of the victim's cost: a tiny lead is not worth a restart
     margin: float = 0.0
+    #: under `preempts` and an order by run time, how long a job waits before it preempts: within minutes other jobs end
+    #: anyway, and a preemption for each arrival is saved
+    patience_seconds: float = 0.0
     #: under `preempts`, jobs that write checkpoints may be moved to other GPUs, so that free GPUs are on one node
     moves: bool = False
     #: a gang that has waited for so long takes back nodes from younger jobs that passed it and write checkpoints;
@@ -76,5 +79,5 @@ class BackfillRules:
 
 
 #: Of a fresh installation. Chosen by measurements on real weeks: docs/measurements/real-weeks.md.
-DEFAULT_PREEMPTION = PreemptionRules(enabled=True, gang_patience_seconds=4 * 3600.0)
+DEFAULT_PREEMPTION = PreemptionRules(enabled=True, patience_seconds=300.0, gang_patience_seconds=4 * 3600.0)
 DEFAULT_BACKFILL = BackfillRules(protected=1, hold_after_seconds=7 * 86_400.0)

@@ -7,10 +7,10 @@ time.
 
 from __future__ import annotations
 
+import heapq
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from corral.core.model import Job, JobState
 from corral.core.scheduling.ordering import POLICIES
@@ -41,12 +41,10 @@ class Ranking:
         self._jobs: dict[str, Job] = {}
         #: the place of each job at its start, the last place first
         self._bounds: list[tuple[float, int, str]] = []
-        self._unsteady: dict[str, int] = {}
-        #: a cache: by unsteady job
-        self._stretches: dict[str, Stretch] = {}
-        self._falls: dict[str, Falls] = {}
-        #: a cache: what `unsteady` returns until a job enters or leaves
-        self._unsteady_jobs: list[Job] | None = None
+        #: jobs whose rank may move back
+        self._unsteady: dict[str, Job] = {}
+        #: by margin: the same jobs, in order; built when first asked for
+        self._by_margin: dict[float | None, Unsteady] = {}
         for job in jobs:
             self.add(job)
 
@@ -54,9 +52,10 @@ class Ranking:
         if not job.preemptible or job.state not in (JobState.STARTING, JobState.RUNNING) or job.pinned_at is not None:
             return
         self._jobs[job.id] = job
-        if self._falls_behind_at(job, 0.0) is not None:
-            self._unsteady[job.id] = job.serial
-            self._unsteady_jobs = None
+        if self.falls_behind_at(job, 0.0) is not None:
+            self._unsteady[job.id] = job
+            for unsteady in self._by_margin.values():
+                unsteady.add(job)
         else:
             insort(self._bounds, self._entry(job))
 
@@ -64,22 +63,22 @@ class Ranking:
         job = self._jobs.pop(job_id, None)
         if job is None:
             return
-        self._stretches.pop(job_id, None)
-        self._falls.pop(job_id, None)
         if self._unsteady.pop(job_id, None) is None:
             del self._bounds[bisect_left(self._bounds, self._entry(job))]
         else:
-            self._unsteady_jobs = None
+            for unsteady in self._by_margin.values():
+                unsteady.remove(job_id)
 
-    def at(self, now: float, margin: float) -> RankingAt:
+    def at(self, now: float, margin: float | None) -> RankingAt:
+        """With None as the margin a job may be preempted by all jobs before it, however small their lead is."""
         return RankingAt(self, now, margin)
 
-    def unsteady(self) -> list[Job]:
-        """Jobs whose rank may move back, in the order of their ids."""
-        if self._unsteady_jobs is None:
-            ids = sorted(self._unsteady, key=self._unsteady.__getitem__)
-            self._unsteady_jobs = [self._jobs[job_id] for job_id in ids]
-        return self._unsteady_jobs
+    def unsteady(self, margin: float | None) -> Unsteady:
+        """Jobs whose rank may move back."""
+        found = self._by_margin.get(margin)
+        if found is None:
+            found = self._by_margin[margin] = Unsteady(self, margin, self._unsteady.values())
+        return found
 
     def steady(self) -> Iterator[tuple[float, Job]]:
         """Jobs whose rank never moves behind the returned place; the last place first."""
@@ -90,35 +89,118 @@ class Ranking:
         assert rank is not None
         return rank
 
-    def point(self, job: Job, now: float, margin: float) -> float:
+    def point(self, job: Job, now: float, margin: float | None) -> float:
         """The job may be preempted by jobs before this place: its own, less the margin."""
         rank = self.rank(job, now)
+        if margin is None:
+            return rank.place
         return rank.place - (max(margin * rank.cost, rank.least_lead) if rank.cost else 0.0)
-
-    def stretch(self, job: Job, now: float, margin: float) -> Stretch:
-        """A bound of the point of an unsteady job. Computed anew only when the job has moved back."""
-        known = self._stretches.get(job.id)
-        if known is None or known.margin != margin or not known.since <= now < (known.falls_at or now):
-            falls_at = self._falls_behind_at(job, now)
-            known = Stretch(since=now, falls_at=falls_at, margin=margin, bound=self.point(job, now, margin))
-            self._stretches[job.id] = known
-        return known
-
-    def next_fall_behind(self, job: Job, now: float, margin: float, place: float) -> float | None:
-        """When an unsteady job moves back so far that a job at this place may preempt it; None if it never does."""
-        known = self._falls.get(job.id)
-        if known is None or known.margin != margin:
-            known = self._falls[job.id] = Falls(self, job, margin)
-        return known.next_behind(place, now)
 
     def falls_of(self, job: Job) -> Iterator[float]:
         return falls_of(job, self._rules) if POLICIES[self._policy].looks_at_run_times else iter(())
 
-    def _falls_behind_at(self, job: Job, now: float) -> float | None:
+    def falls_behind_at(self, job: Job, now: float) -> float | None:
         return falls_behind_at(job, self._rules, now) if POLICIES[self._policy].looks_at_run_times else None
 
     def _entry(self, job: Job) -> tuple[float, int, str]:
         return (-self.rank(job, job.started_at or 0.0).place, job.serial, job.id)
+
+
+class Unsteady:
+    """Jobs whose rank may move back, with one margin, in two orders: by a bound of their points and by their next
+    falls. Between two falls a point only moves to the front, so that its value after a fall is a bound until the next
+    one. Both orders are kept while time goes on: a question costs what changed and what is found."""
+
+    def __init__(self, ranking: Ranking, margin: float | None, jobs: Iterable[Job]) -> None:
+        self._ranking = ranking
+        self._margin = margin
+        self._jobs = {job.id: job for job in jobs}
+        self._falls: dict[str, Falls] = {}
+        self._now = -math.inf
+        #: by job: its entry in `_bounds`
+        self._bound_of: dict[str, tuple[float, int, str]] = {}
+        #: the last bound first
+        self._bounds: list[tuple[float, int, str]] = []
+        #: a heap: when each bound ends, with the bound that is meant
+        self._ends: list[tuple[float, str, float]] = []
+        #: the next fall of each job, soonest first
+        self._next: list[tuple[float, int, str]] = []
+        self._next_of: dict[str, tuple[float, int, str]] = {}
+        #: jobs that are in neither order yet
+        self._new: set[str] = set(self._jobs)
+
+    def add(self, job: Job) -> None:
+        self.remove(job.id)
+        self._jobs[job.id] = job
+        self._new.add(job.id)
+
+    def remove(self, job_id: str) -> None:
+        self._jobs.pop(job_id, None)
+        self._falls.pop(job_id, None)
+        self._new.discard(job_id)
+        _take_out(self._bounds, self._bound_of.pop(job_id, None))
+        _take_out(self._next, self._next_of.pop(job_id, None))
+
+    def close(self, now: float, place: float) -> Iterator[Job]:
+        """Jobs whose point may be behind this place."""
+        self._go_on(now)
+        for bound, _, job_id in self._bounds:
+            if -bound <= place:
+                return
+            yield self._jobs[job_id]
+
+    def next_fall(self, now: float, place: float) -> float | None:
+        """When the next job moves back so far that a job at this place may preempt it."""
+        self._go_on(now)
+        soonest: float | None = None
+        for at, _, job_id in self._next:
+            if soonest is not None and at >= soonest:
+                break
+            fall = self._falls[job_id].next_behind(place, now)
+            if fall is not None and (soonest is None or fall < soonest):
+                soonest = fall
+        return soonest
+
+    def _go_on(self, now: float) -> None:
+        if now < self._now:
+            # Only in a look back: nothing that is kept holds for an earlier time.
+            self._bounds, self._ends, self._next = [], [], []
+            self._bound_of, self._next_of = {}, {}
+            self._new = set(self._jobs)
+        self._now = now
+        for job_id in sorted(self._new):
+            self._falls.setdefault(job_id, Falls(self._ranking, self._jobs[job_id], self._margin))
+            self._bound(job_id, now)
+            self._fall(job_id, now)
+        self._new.clear()
+        while self._ends and self._ends[0][0] <= now:
+            _, job_id, bound = heapq.heappop(self._ends)
+            known = self._bound_of.get(job_id)
+            if known is not None and known[0] == bound:
+                self._bound(job_id, now)
+        while self._next and self._next[0][0] <= now:
+            self._fall(self._next[0][2], now)
+
+    def _bound(self, job_id: str, now: float) -> None:
+        job = self._jobs[job_id]
+        _take_out(self._bounds, self._bound_of.get(job_id))
+        entry = self._bound_of[job_id] = (-self._ranking.point(job, now, self._margin), job.serial, job_id)
+        insort(self._bounds, entry)
+        ends_at = self._ranking.falls_behind_at(job, now)
+        # Without a known fall the bound holds for this moment only, and a fall that is not over yet is asked for again.
+        heapq.heappush(self._ends, (max(math.nextafter(now, math.inf), ends_at or now), job_id, entry[0]))
+
+    def _fall(self, job_id: str, now: float) -> None:
+        _take_out(self._next, self._next_of.pop(job_id, None))
+        at = self._falls[job_id].next_after(now)
+        if at is not None:
+            entry = self._next_of[job_id] = (at, self._jobs[job_id].serial, job_id)
+            insort(self._next, entry)
+
+
+def _take_out(ordered: list[tuple[float, int, str]], entry: tuple[float, int, str] | None) -> None:
+    if entry is not None:
+        del ordered[bisect_left(ordered, entry)]
 
 
 class Falls:
@@ -127,7 +209,7 @@ class Falls:
 
     __slots__ = ("_coming", "_job", "_points", "_ranking", "_times", "margin")
 
-    def __init__(self, ranking: Ranking, job: Job, margin: float) -> None:
+    def __init__(self, ranking: Ranking, job: Job, margin: float | None) -> None:
         self.margin = margin
         self._ranking = ranking
         self._job = job
@@ -135,6 +217,15 @@ class Falls:
         #: as far as was asked for
         self._times: list[float] = []
         self._points: list[float] = []
+
+    def next_after(self, now: float) -> float | None:
+        """The first fall from now on."""
+        number = bisect_right(self._times, now)
+        while number < len(self._times) or self._read():
+            if self._times[number] > now:
+                return self._times[number]
+            number += 1
+        return None
 
     def next_behind(self, place: float, now: float) -> float | None:
         """The first fall from now on after which the point is behind this place, or the last of the next few."""
@@ -161,20 +252,10 @@ class Falls:
         return False
 
 
-class Stretch(NamedTuple):
-    """A time in which the point of a running job only moves to the front."""
-
-    since: float
-    #: when the job runs longer than assumed and moves back; None if it does not, or if that is not known
-    falls_at: float | None
-    margin: float
-    bound: float
-
-
 class RankingAt:
     """The ranking at one moment. Each rank is computed once, when it is first asked for."""
 
-    def __init__(self, ranking: Ranking, now: float, margin: float) -> None:
+    def __init__(self, ranking: Ranking, now: float, margin: float | None) -> None:
         self._ranking = ranking
         self._now = now
         self._margin = margin
@@ -207,15 +288,11 @@ class RankingAt:
         place = self._first_place
         if place == math.inf:
             return None
-        falls = (
-            self._ranking.next_fall_behind(job, self._now, self._margin, place) for job in self._ranking.unsteady()
-        )
-        return min((at for at in falls if at is not None), default=None)
+        return self._ranking.unsteady(self._margin).next_fall(self._now, place)
 
     def _unsteady_behind(self, place: float) -> list[Job]:
         """The last place first."""
-        ranking, now, margin = self._ranking, self._now, self._margin
-        close = (job for job in ranking.unsteady() if ranking.stretch(job, now, margin).bound > place)
+        close = self._ranking.unsteady(self._margin).close(self._now, place)
         points = [(point, job) for job in close if (point := self._point(job)) > place]
         return [job for _, job in sorted(points, key=lambda item: (-item[0], item[1].serial))]
 

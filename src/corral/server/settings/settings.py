@@ -184,6 +184,7 @@ class Settings(SettingsFile):
             enabled=policies.enable_preemption,
             min_run_seconds=policies.preemption_min_run_minutes * 60,
             margin=policies.preemption_margin,
+            patience_seconds=policies.preemption_patience_minutes * 60,
             moves=policies.preemption_moves,
             gang_patience_seconds=None if policies.gang_patience_hours is None else policies.gang_patience_hours * 3600,
         )

@@ -38,6 +38,13 @@ class AllocationEnd(NamedTuple):
     is_firm: bool = True
 
 
+#: An end as the search goes through it: time, serial number, source, what is released, and whether it is firm. Ends
+#: with the same time and number differ by their source, so that allocations are never compared.
+_End = tuple[float, int, int, Allocation, bool]
+#: the source of ends of allocations that are planned and have not started yet
+_PLANNED = 2
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlannedAllocation:
     """A planned start with the allocation that the job will get."""
@@ -245,9 +252,10 @@ class _DomainSearch:
         future = _FutureNodes(self._index, self._job, self._promises, terms)
         ready = [node for slot in self._fitting_now() if (node := self._future(slot)).fits(request, now)]
         ready_nodes = {node.slot.node.id for node in ready}
-        for (end, _, allocation, is_firm), by_planned in self._ends():
+        for end, _, source, allocation, is_firm in self._ends():
             if not math.isfinite(end):
                 break
+            by_planned = source == _PLANNED
             at = max(end, now)
             if terms is not None:
                 # A GPU that is free until a window opens is not free any more when the job would run into the window.
@@ -266,41 +274,48 @@ class _DomainSearch:
                 return self._planned(at, chosen, [node.choose(request, at) for node in chosen])
         return self._without_end()
 
-    def _ends(self) -> Iterator[tuple[AllocationEnd, bool]]:
+    def _ends(self) -> Iterator[_End]:
         """All ends of allocations that can matter to the request in this domain, and the openings of windows; soonest
-        first. The flag is True for an end of an allocation that is planned and has not started yet."""
+        first."""
         search, terms, sooner = self._search, self._terms, self._search.sooner
         snapshot, model = search.snapshot, self._index.domain[1]
         # Jobs on other GPU models, and jobs without GPUs, release CPUs and memory too.
         needs_host = self._request.cpu_milli > 0 or self._request.memory_bytes > 0
 
-        def running() -> Iterator[AllocationEnd]:
+        def running() -> Iterator[_End]:
+            jobs = snapshot.jobs
             for end, serial, job_id in snapshot.ends(search.now):
                 if job_id not in sooner:
-                    job = snapshot.jobs[job_id]
-                    assert job.allocation is not None
-                    yield AllocationEnd(end, serial, job.allocation, is_limited(job))
+                    job = jobs[job_id]
+                    allocation = job.allocation
+                    assert allocation is not None
+                    if needs_host or allocation.model == model:
+                        yield end, serial, 0, allocation, job.time_limit_seconds is not None
 
-        def openings() -> Iterator[AllocationEnd]:
+        def openings() -> Iterator[_End]:
             """Nothing is released, but the job may use free GPUs of these nodes from then on."""
             home = snapshot.fleet.gpu_home
             for at, gpus in terms.openings if terms is not None else ():
                 nodes = dict.fromkeys(home[gpu] for gpu in gpus if gpu in home)
-                yield AllocationEnd(at, -1, Allocation(grants=tuple(Grant(node=node) for node in nodes), model=model))
+                yield at, -1, 3, Allocation(grants=tuple(Grant(node=node) for node in nodes), model=model), True
 
-        def tagged(ends: Iterable[AllocationEnd], by_planned: bool) -> Iterator[tuple[AllocationEnd, bool]]:
-            return ((one, by_planned) for one in ends)
+        def others(ends: Iterable[AllocationEnd], source: int) -> Iterator[_End]:
+            for at, serial, allocation, is_firm in ends:
+                if needs_host or allocation.model == model:
+                    yield at, serial, source, allocation, is_firm
 
-        sources = [tagged(running(), False), tagged(search.started, False), tagged(self._promises.ends, True)]
+        sources = [running()]
+        if search.started:
+            sources.append(others(search.started, 1))
+        if self._promises.ends:
+            sources.append(others(self._promises.ends, _PLANNED))
         if terms is not None:
-            sources.append(tagged(openings(), False))
+            sources.append(openings())
         if sooner:
             jobs = ((at, snapshot.jobs[job_id]) for job_id, at in sooner.items())
             gone = [AllocationEnd(at, one.serial, one.allocation, False) for at, one in jobs if one.allocation]
-            sources.append(tagged(sorted(gone, key=lambda item: item[:2]), False))
-        for item in heapq.merge(*sources, key=lambda item: item[0][:2]):
-            if needs_host or item[0].allocation.model == model:
-                yield item
+            sources.append(others(sorted(gone, key=lambda item: item[:2]), 4))
+        return heapq.merge(*sources) if len(sources) > 1 else sources[0]
 
     def _future(self, slot: Slot) -> _FutureNode:
         return _FutureNode(slot, self._index, self._job, self._promises, self._terms)

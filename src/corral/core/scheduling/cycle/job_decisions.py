@@ -30,7 +30,8 @@ from corral.core.scheduling.ordering.cost import aged_from
 from corral.core.scheduling.placement.search import could_ever_fit
 from corral.core.scheduling.plan.plan import Preemption, Start
 from corral.core.scheduling.preemption.moves import Move, MoveSearch
-from corral.core.scheduling.preemption.preemption import PreemptionView, is_ranked, rank_of
+from corral.core.scheduling.preemption.preemption import PreemptionView
+from corral.core.scheduling.preemption.rules import is_ranked
 from corral.core.scheduling.reservations.reservations import Reserved, find_open_place
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.expected_releases import ExpectedReleases
@@ -127,7 +128,8 @@ class JobDecisions:
         lifted = [
             number
             for number, (_, planned) in enumerate(self.planned)
-            if planned.job.id not in self.promised
+            if planned.held.grants
+            and planned.job.id not in self.promised
             and (
                 (end <= planned.at and math.isfinite(end))
                 or self.preempting.can_reclaim(job, planned)
@@ -154,7 +156,7 @@ class JobDecisions:
         line of the queue: that job would preempt it at once."""
         if other.queue != queue.name or not self.is_ranked(queue):
             return False
-        own, others = (rank_of(self.snapshot, queue, one, self.now) for one in (job, other))
+        own, others = self.preempting.rank_of(job), self.preempting.rank_of(other)
         return own is not None and others is not None and own.place < others.place
 
     # ---------------------------------------------------------------- preemptions

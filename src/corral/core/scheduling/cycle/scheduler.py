@@ -29,7 +29,7 @@ from corral.core.scheduling.limits.guarantees import turn_of
 from corral.core.scheduling.limits.hold_rules import all_reasons, first_reason
 from corral.core.scheduling.ordering import POLICIES
 from corral.core.scheduling.plan.plan import Plan, PlannedStart, Resize
-from corral.core.scheduling.preemption.preemption import claimants, rank_of
+from corral.core.scheduling.preemption.preemption import claimants
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.node_index import Domain
 from corral.core.snapshot.waiting_lines import LineCursor, LineKey
@@ -307,7 +307,7 @@ class Cycle:
             return math.inf
         place = self._places.get(head.id)
         if place is None:
-            rank = rank_of(self._snapshot, walk.queue, head, self._now)
+            rank = self.decisions.preempting.rank_of(head)
             place = self._places[head.id] = math.inf if rank is None else rank.place
         return place
 

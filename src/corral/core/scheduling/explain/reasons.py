@@ -21,6 +21,7 @@ from corral.core.scheduling.limits.hold_rules import MOST_NAMED, Reason, all_rea
 from corral.core.scheduling.ordering import POLICIES
 from corral.core.scheduling.placement.search import could_ever_fit, domains_for, find_place
 from corral.core.scheduling.plan.plan import Plan, PlannedStart
+from corral.core.scheduling.preemption.rules import is_ranked, preempts_from
 from corral.core.scheduling.reservations.reservations import Reserved, find_open_place, reserved_reason
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.node_index import DomainIndex, places
@@ -128,7 +129,8 @@ def _resource_reasons(
         beside = [closed] if closed is not None else []
         room = _no_room(snapshot, queue, job, now)
         planned = plan.planned_start(job.id)
-        room = replace(room, detail=room.detail + _planned_text(snapshot, planned, now) + _cost_text(planned))
+        more = _planned_text(snapshot, planned, now) + _cost_text(planned) + _patience_text(snapshot, queue, job, now)
+        room = replace(room, detail=room.detail + more)
         return [*_victims_stopping(snapshot, plan, job), room, *beside, *_coming_back(snapshot, queue, job)]
     others = [planned for planned in plan.planned if planned.job_id != job.id]
     for planned in others:
@@ -347,6 +349,17 @@ def _planned_text(snapshot: ClusterSnapshot, planned: PlannedStart | None, now: 
         f"; it will run on {', '.join(planned.nodes[:MOST_NAMED])} when {', '.join(ending[:MOST_NAMED])}{more} "
         f"{'has' if len(ending) == 1 else 'have'} ended, in {format_duration(max(1.0, planned.at - now))} {when}"
     )
+
+
+def _patience_text(snapshot: ClusterSnapshot, queue: Queue, job: Job, now: float) -> str:
+    """When the job may preempt, if it has not waited for long enough yet, as text."""
+    if not snapshot.preemption.enabled or not is_ranked(queue):
+        return ""
+    left = preempts_from(snapshot, queue, job) - now
+    if left <= 0.0:
+        return ""
+    patience, left_text = (format_duration(max(1.0, value)) for value in (snapshot.preemption.patience_seconds, left))
+    return f"; jobs of queue {queue.name} wait for {patience} before they preempt, and it waits for {left_text} more"
 
 
 def _cost_text(planned: PlannedStart | None) -> str:

@@ -46,7 +46,7 @@ class OrderingRules:
     unknown_seconds: float = 3600.0
     #: under `shortest`: the least lead over a running job without a time limit, as a part of its cost. What such a job
     #: has left is uncertain, so that a small lead is not worth a restart.
-    unknown_margin: float = 0.8
+    unknown_margin: float = 0.85
 
 
 class Rank(NamedTuple):
@@ -149,17 +149,17 @@ def falls_of(job: Job, rules: OrderingRules) -> Iterator[float]:
     attempt starts. There are none for a job that has a time limit or has not started."""
     if job.time_left_seconds is not None or job.started_at is None:
         return
-    begun, ran = job.started_at, 0.0
+    begun, fallen = job.started_at, 0.0
     if job.predicted is not None:
         known = job.predicted.spread or (job.predicted.p50_seconds, job.predicted.p90_seconds)
-        _, ran = _ran_and_outlived(job, 0.0)
+        _, outlived = _ran_and_outlived(job, 0.0)
         for seconds in known:
-            if seconds > ran:
-                ran = seconds
+            if seconds > outlived:
+                outlived = fallen = seconds
                 yield begun + seconds
     behind, assumed = job.attained_seconds + job.ran_seconds, rules.unknown_seconds
     while 0.0 < assumed < math.inf:
-        if assumed - behind > ran:
+        if assumed - behind > fallen:
             yield begun + assumed - behind
         assumed *= 2
 

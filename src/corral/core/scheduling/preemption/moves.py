@@ -19,7 +19,8 @@ from corral.core.model import WHOLE, Allocation, Job, JobState, Queue
 from corral.core.scheduling.backfill.planned_start import end_if_started
 from corral.core.scheduling.ordering import POLICIES
 from corral.core.scheduling.placement.search import domains_for
-from corral.core.scheduling.preemption.preemption import PreemptionView, lost_gpu_seconds, writes_checkpoints
+from corral.core.scheduling.preemption.preemption import PreemptionView, lost_gpu_seconds
+from corral.core.scheduling.preemption.rules import writes_checkpoints
 from corral.core.scheduling.preemption.victims import Candidate, Loss, Room, choose_victims, loss_of
 from corral.core.scheduling.reservations.reservations import Reserved, find_open_place
 from corral.core.snapshot.node_index import DomainIndex, Fleet, places

@@ -1,7 +1,7 @@
 """Preemption: for which waiting jobs running jobs are interrupted, which running jobs are candidates, and by which
 rule.
 
-A waiting job that finds no room may preempt running jobs by one of four rules (`SOURCES`): its queue is guaranteed GPUs
+A waiting job that finds no room may preempt running jobs by one of four rules (`rules`): its queue is guaranteed GPUs
 that other queues have borrowed; its owner has reserved GPUs that other users' jobs use; it stands before a running job
 in a queue whose order preempts; or a running job was backfilled before it because of a prediction and runs longer than
 that. Each rule names only running jobs that stand strictly after the waiting job, in an order that never reverses for a
@@ -18,46 +18,40 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Protocol
 
-from corral.core.fleet.resources import gpus_text
-from corral.core.model import WHOLE, Allocation, Job, JobState, Queue
-from corral.core.quantities import format_duration
-from corral.core.scheduling.backfill.planned_start import PlannedAllocation, is_limited, likely_end_if_started
+from corral.core.model import WHOLE, Allocation, Job, JobState
+from corral.core.scheduling.backfill.planned_start import PlannedAllocation
 from corral.core.scheduling.limits import guarantees
-from corral.core.scheduling.ordering import POLICIES
-from corral.core.scheduling.ordering.cost import Rank, aged_from
+from corral.core.scheduling.ordering.cost import Rank
 from corral.core.scheduling.plan.plan import Preemption, PreemptionRule
-from corral.core.scheduling.preemption.reclaim import ByReservation, own_part
+from corral.core.scheduling.preemption.reclaim import own_part
+from corral.core.scheduling.preemption.rules import SOURCES, rank_of, request_text
 from corral.core.scheduling.preemption.victims import Candidate, choose_victims
 from corral.core.scheduling.reservations.reservations import Reserved
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
-from corral.core.snapshot.running_order import RankingAt, rank_in
+from corral.core.snapshot.running_order import RankingAt
 
 #: The least loss is searched among so many candidates, those that stand furthest behind; among more only if these do
 #: not make enough room.
 _FIRST_LOOK = 512
 
-#: A running job, and a function that describes the rule with its numbers.
-After = tuple[Job, Callable[[], str]]
+
+#: A running job, the rule that names it, and a function that describes the rule with its numbers.
+Named = tuple[Job, PreemptionRule, Callable[[], str]]
 
 
-class Source(Protocol):
-    """A rule by which running jobs are preempted."""
+class Answer:
+    """The jobs that rules name, read as far as they are asked for, and only once."""
 
-    rule: PreemptionRule
+    def __init__(self, coming: Iterator[Named]) -> None:
+        self._coming = coming
+        self._read: list[Named] = []
 
-    def counts(self, snapshot: ClusterSnapshot) -> bool:
-        """Whether the rule can apply in this installation; if not, it must cost nothing."""
-
-    def could_help(self, view: PreemptionView, job: Job) -> bool:
-        """Whether the rule might name a running job for this job, or for one behind it in its line. Must be quick."""
-
-    def after(self, view: PreemptionView, job: Job) -> Iterator[After]:
-        """Running jobs that stand strictly after the job, whether they may be preempted yet or not."""
-
-    def can_reclaim(self, view: PreemptionView, job: Job, planned: PlannedAllocation) -> bool:
-        """Whether a job that starts now on resources held for a planned start can be preempted for that start."""
+    def __iter__(self) -> Iterator[Named]:
+        yield from self._read
+        for one in self._coming:
+            self._read.append(one)
+            yield one
 
 
 class PreemptionView:
@@ -77,7 +71,11 @@ class PreemptionView:
         self.reserved = Reserved(snapshot, now)
         #: only the rules that can apply here
         self._sources = [one for one in SOURCES if one.counts(snapshot)] if snapshot.preemption.enabled else []
-        self._rankings: dict[str, RankingAt] = {}
+        self._rankings: dict[tuple[str, bool], RankingAt] = {}
+        #: a cache: the ranks of waiting jobs do not change within a cycle
+        self._ranks: dict[str, Rank | None] = {}
+        #: a cache: the last job that `_after` was asked about, how many jobs were chosen by then, and its answer
+        self._answered: tuple[Job, int, Answer] | None = None
 
     @property
     def is_possible(self) -> bool:
@@ -142,7 +140,7 @@ class PreemptionView:
             rule=PreemptionRule.MOVE,
             lost_gpu_seconds=lost_gpu_seconds(job, self.now),
             detail=(
-                f"{for_job.id} asks for {_request_text(for_job)}, and there is room for it, but not in one place: "
+                f"{for_job.id} asks for {request_text(for_job)}, and there is room for it, but not in one place: "
                 f"{job.id} moves from {here} to {there}"
             ),
             to=to,
@@ -168,12 +166,18 @@ class PreemptionView:
             return False
         return any(source.can_reclaim(self, job, planned) for source in self._sources)
 
-    def ranking(self, queue: Queue) -> RankingAt:
-        """The preemptible running jobs of a queue whose order preempts, by their rank."""
-        found = self._rankings.get(queue.name)
+    def ranking(self, job: Job) -> RankingAt:
+        """The preemptible running jobs of the job's queue, whose order preempts, by their rank.
+
+        A gang needs no margin: it takes several nodes at one moment, and jobs that are ahead of it by less than a
+        margin would pass it for as long as they come.
+        """
+        key = (job.queue, job.request.is_gang)
+        found = self._rankings.get(key)
         if found is None:
-            ranking = self.snapshot.ranking(queue)
-            found = self._rankings[queue.name] = ranking.at(self.now, self.snapshot.preemption.margin)
+            margin = None if job.request.is_gang else self.snapshot.preemption.margin
+            ranking = self.snapshot.ranking(self.snapshot.queues[job.queue])
+            found = self._rankings[key] = ranking.at(self.now, margin)
         return found
 
     @property
@@ -187,15 +191,30 @@ class PreemptionView:
         if at > self.now:
             self._wake_at = at if self._wake_at is None else min(self._wake_at, at)
 
+    def rank_of(self, job: Job) -> Rank | None:
+        """The rank of a waiting job in a queue whose order preempts; None in others."""
+        try:
+            return self._ranks[job.id]
+        except KeyError:
+            rank = self._ranks[job.id] = rank_of(self.snapshot, self.snapshot.queues[job.queue], job, self.now)
+            return rank
+
     def _candidates(self, job: Job) -> Iterator[Candidate]:
         for one, rule, detail in self._after(job):
             if self._is_ripe(one):
                 lost, frees = lost_gpu_seconds(one, self.now), self._frees(job, one, rule)
                 yield Candidate(job=one, rule=rule, lost_gpu_seconds=lost, frees=frees, detail=detail)
 
-    def _after(self, job: Job) -> Iterator[tuple[Job, PreemptionRule, Callable[[], str]]]:
-        """Running jobs that stand after a job and hold GPUs that it could use, each with the first rule that names
-        it."""
+    def _after(self, job: Job) -> Iterator[Named]:
+        """Running jobs that stand after a job and hold GPUs that it could use, each with the first rule that names it.
+        They are asked for twice for a job that gets no room: as victims, and for its planned start."""
+        chosen = len(self.leaving) + len(self.moving) + len(self.moving_later)
+        known = self._answered
+        if known is None or known[0] is not job or known[1] != chosen:
+            known = self._answered = (job, chosen, Answer(self._find_after(job)))
+        return iter(known[2])
+
+    def _find_after(self, job: Job) -> Iterator[Named]:
         if not job.request.wants_gpu or job.queue not in self.snapshot.queues:
             return
         models, seen = job.request.models, {*self.leaving, *self.moving, *self.moving_later}
@@ -239,8 +258,7 @@ def claimants(snapshot: ClusterSnapshot, now: float) -> list[Job]:
             continue
         # Victims of an earlier attempt of the job do not count any more.
         since = job.queued_at or 0.0
-        gone = (snapshot.jobs[other].queued_at or 0.0 for other in snapshot.victims_requeued.get(job_id, ()))
-        if job_id in snapshot.victims_stopping or any(at >= since for at in gone):
+        if job_id in snapshot.victims_stopping or snapshot.last_requeued_at(job_id) >= since:
             found.append(job)
     waiting = {job.id: job for job in found}
 
@@ -271,195 +289,3 @@ def lost_gpu_seconds(job: Job, now: float) -> float:
         return 0.0
     since = job.started_at if job.checkpointed_at is None else max(job.started_at, job.checkpointed_at)
     return max(0.0, now - since) * job.allocation.total_gpu_milli / WHOLE
-
-
-def writes_checkpoints(job: Job) -> bool:
-    """Whether the job is known to write checkpoints: a preemption costs it little."""
-    return job.checkpointed_at is not None or job.saved_seconds > 0
-
-
-def _request_text(job: Job) -> str:
-    request = job.request
-    each = f"{request.gpus} {'GPU' if request.gpus == 1 else 'GPUs'}"
-    return f"{each} of one node" if request.nodes == 1 else f"{each} of each of {request.nodes} nodes"
-
-
-def is_ranked(queue: Queue) -> bool:
-    """Whether the order of the queue preempts, so that its jobs have ranks."""
-    return queue.preempts and POLICIES[queue.policy].rank is not None
-
-
-def rank_of(snapshot: ClusterSnapshot, queue: Queue, job: Job, now: float) -> Rank | None:
-    """The rank of a job in a queue whose order preempts; None in others."""
-    return rank_in(queue.policy, job, snapshot.ordering, now) if queue.preempts else None
-
-
-# ---------------------------------------------------------------- the rules
-
-
-class ByGuarantee:
-    """Borrowed GPUs return to the queue that they are guaranteed to."""
-
-    rule = PreemptionRule.GUARANTEE
-
-    def counts(self, snapshot: ClusterSnapshot) -> bool:
-        return guarantees.counts(snapshot)
-
-    def could_help(self, view: PreemptionView, job: Job) -> bool:
-        return guarantees.standing(view.snapshot, view.snapshot.queues[job.queue]).owed_milli > 0
-
-    def after(self, view: PreemptionView, job: Job) -> Iterator[After]:
-        snapshot = view.snapshot
-        if not guarantees.is_entitled(snapshot, job):
-            return
-        own = snapshot.queues[job.queue]
-        for name in sorted(snapshot.holding):
-            other = snapshot.queues.get(name)
-            if other is not None and name != own.name and other.pool == own.pool:
-                detail = self._detail(snapshot, own, other, job)
-                yield from ((one, detail) for one in guarantees.borrowers(snapshot, other, view.leaving))
-
-    def can_reclaim(self, view: PreemptionView, job: Job, planned: PlannedAllocation) -> bool:
-        queues = view.snapshot.queues
-        own, other = queues[job.queue], queues[planned.job.queue]
-        if own.name == other.name or own.pool != other.pool or not guarantees.is_entitled(view.snapshot, planned.job):
-            return False
-        return not guarantees.is_entitled(view.snapshot, job)
-
-    def _detail(self, snapshot: ClusterSnapshot, own: Queue, other: Queue, job: Job) -> Callable[[], str]:
-        held, borrows = (gpus_text(snapshot.held.by_queue.get(name, 0)) for name in (own.name, other.name))
-        count = f"{own.guaranteed_gpus} {'GPU' if own.guaranteed_gpus == 1 else 'GPUs'}"
-        return lambda: (
-            f"queue {own.name} has {count} guaranteed and holds {held}; {job.id} asks for "
-            f"{gpus_text(job.request.total_gpu_milli)} of them, and queue {other.name}, which has "
-            f"{other.guaranteed_gpus} guaranteed, holds {borrows}"
-        )
-
-
-class ByOrder:
-    """In a queue whose order preempts, a waiting job preempts running jobs that stand after it."""
-
-    rule = PreemptionRule.ORDER
-
-    def counts(self, snapshot: ClusterSnapshot) -> bool:
-        return any(queue.preempts for queue in snapshot.queues.values())
-
-    def could_help(self, view: PreemptionView, job: Job) -> bool:
-        queue = view.snapshot.queues[job.queue]
-        rank = rank_of(view.snapshot, queue, job, view.now)
-        if rank is None:
-            return False
-        return next(view.ranking(queue).behind(rank.place), None) is not None
-
-    def after(self, view: PreemptionView, job: Job) -> Iterator[After]:
-        queue = view.snapshot.queues[job.queue]
-        rank = rank_of(view.snapshot, queue, job, view.now)
-        if rank is not None:
-            behind = view.ranking(queue).behind(rank.place)
-            yield from ((one, self._detail(view, queue, job, one)) for one in behind)
-
-    def can_reclaim(self, view: PreemptionView, job: Job, planned: PlannedAllocation) -> bool:
-        """By the ranks at this moment: a job that becomes more urgent while it runs keeps its GPUs."""
-        if job.queue != planned.job.queue:
-            return False
-        queue = view.snapshot.queues[job.queue]
-        own, others = (rank_of(view.snapshot, queue, one, view.now) for one in (job, planned.job))
-        return own is not None and others is not None and others.place < own.place
-
-    def _detail(self, view: PreemptionView, queue: Queue, job: Job, victim: Job) -> Callable[[], str]:
-        def detail() -> str:
-            if job.pinned_at is not None:
-                return f"{job.id} is pinned by an operator, and the order of queue {queue.name} preempts"
-            describe, rules = POLICIES[queue.policy].rank_text, view.snapshot.ordering
-            return (
-                f"in queue {queue.name}, whose order preempts, {job.id} ({describe(job, rules, view.now)}) goes before "
-                f"{victim.id} ({describe(victim, rules, view.now)})"
-            )
-
-        return detail
-
-
-class ByOverrun:
-    """A job that was backfilled before a waiting job because of a prediction, and runs longer, is preempted for it; and
-    for a gang that has waited for long, a job that passed it.
-
-    Only the younger of two jobs is backfilled so, never the older one. Where another rule could reverse the two, in a
-    queue whose order preempts or within a guarantee, no job is backfilled by its prediction.
-    """
-
-    rule = PreemptionRule.OVERRUN
-
-    def counts(self, snapshot: ClusterSnapshot) -> bool:
-        return True
-
-    def could_help(self, view: PreemptionView, job: Job) -> bool:
-        return False  # it helps jobs whose planned start has come, and those are considered anyway
-
-    def after(self, view: PreemptionView, job: Job) -> Iterator[After]:
-        snapshot, since = view.snapshot, job.queued_at or 0.0
-        pool = snapshot.queues[job.queue].pool
-        next_end = snapshot.next_likely_end(view.now)
-        if next_end is not None:
-            view.wake(next_end)
-        for one in snapshot.overrunning(view.now):
-            if (one.allocated_at or 0.0) > since and self._may_take_back(view, pool, one, job):
-                yield one, self._detail(view, job, one)
-        yield from self._passed_gang(view, pool, job)
-
-    def _passed_gang(self, view: PreemptionView, pool: str, job: Job) -> Iterator[After]:
-        """A gang needs whole nodes at one moment, which a stream of small jobs never leaves free. After a while it
-        takes them from jobs that passed it and lose little: those that write checkpoints."""
-        snapshot, patience = view.snapshot, view.snapshot.preemption.gang_patience_seconds
-        if not job.request.is_gang or patience is None:
-            return
-        is_due_at = aged_from(job) + patience
-        if is_due_at > view.now:
-            view.wake(is_due_at)
-            return
-        for name in sorted(snapshot.holding):
-            for job_id in sorted(snapshot.holding[name]):
-                one = snapshot.jobs[job_id]
-                if writes_checkpoints(one) and self._may_take_back(view, pool, one, job):
-                    yield one, self._gang_detail(view, job, one)
-
-    def _may_take_back(self, view: PreemptionView, pool: str, one: Job, job: Job) -> bool:
-        queue = view.snapshot.queues.get(one.queue)
-        is_here = queue is not None and queue.pool == pool and self._is_behind(view, one, job)
-        return is_here and queue is not None and self._has_borrowed(view, queue, one)
-
-    def can_reclaim(self, view: PreemptionView, job: Job, planned: PlannedAllocation) -> bool:
-        if is_limited(job) or not math.isfinite(planned.at) or not self._is_behind(view, job, planned.job):
-            return False
-        is_in_time = likely_end_if_started(job, view.now) <= planned.at
-        return is_in_time and not guarantees.is_entitled(view.snapshot, job)
-
-    def _is_behind(self, view: PreemptionView, one: Job, job: Job) -> bool:
-        if one.queue == job.queue and is_ranked(view.snapshot.queues[job.queue]):
-            return False
-        return (aged_from(job), job.serial) < (aged_from(one), one.serial)
-
-    def _has_borrowed(self, view: PreemptionView, queue: Queue, one: Job) -> bool:
-        if not queue.guaranteed_gpus:
-            return True
-        return any(other.id == one.id for other in guarantees.borrowers(view.snapshot, queue, view.leaving))
-
-    def _gang_detail(self, view: PreemptionView, job: Job, victim: Job) -> Callable[[], str]:
-        waited = format_duration(max(1.0, view.now - aged_from(job)))
-        later = format_duration(max(1.0, aged_from(victim) - aged_from(job)))
-        return lambda: (
-            f"{victim.id} was queued {later} after {job.id} and passed it; {job.id} has waited for {waited} for "
-            f"{_request_text(job)}, and {victim.id} writes checkpoints"
-        )
-
-    def _detail(self, view: PreemptionView, job: Job, victim: Job) -> Callable[[], str]:
-        assert victim.predicted is not None
-        ran = format_duration(max(1.0, view.now - (victim.started_at or view.now)))
-        expected = format_duration(max(1.0, victim.predicted.p90_seconds))
-        return lambda: (
-            f"{victim.id} passed {job.id}, which waited for longer, because runs like it take {expected}; "
-            f"it has run for {ran}"
-        )
-
-
-#: In the order in which they are asked. A new rule is one more entry here.
-SOURCES: tuple[Source, ...] = (ByGuarantee(), ByReservation(), ByOrder(), ByOverrun())

@@ -65,6 +65,8 @@ class PolicySettings(Section):
     preemption_min_run_minutes: Annotated[float, Field(ge=0, le=10_080)] = 10
     #: in queues whose order preempts: the margin, as a share of the victim's cost, by which a job must be ahead
     preemption_margin: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    #: in queues whose order preempts and looks at run times: how long a job waits before it preempts
+    preemption_patience_minutes: Annotated[float, Field(ge=0, le=10_080)] = 5
     #: in queues whose order preempts: whether jobs with checkpoints may be moved to defragment free GPUs
     preemption_moves: bool = False
     #: the time of day at which jobs that have saved are moved so that whole nodes are free; null: only on request

@@ -71,7 +71,7 @@ class SchedulingSettings(Section):
     size_power: Annotated[float, Field(ge=0, le=2)] = 1.0
     #: under `shortest`, in queues whose order preempts: the margin, as a share of the victim's cost, by which a job
     #: must be ahead of a victim without a time limit
-    unknown_margin: Annotated[float, Field(ge=0, lt=1)] = 0.8
+    unknown_margin: Annotated[float, Field(ge=0, lt=1)] = 0.85
     #: jobs of each waiting line with a planned start, which backfilled jobs must not delay
     protected_starts: Annotated[int, Field(ge=1, le=100)] = 1
     #: waiting time from which on free GPUs are held for a planned start that rests on predictions and not on time

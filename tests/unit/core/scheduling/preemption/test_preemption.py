@@ -17,6 +17,7 @@ from corral.core.model import (
     Queue,
 )
 from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.explain.reasons import explain
 from corral.core.scheduling.ordering.cost import OrderingRules
 from corral.core.scheduling.plan.plan import Plan, PreemptionRule
 from corral.core.snapshot.changes import PutRules
@@ -152,6 +153,48 @@ def test_a_job_without_a_time_limit_is_preempted_for_a_large_lead_only(limit: fl
         waiting(2, queue="short", gpus=1, predicted=runs_for(10_000.0), aged_from=0.0, at=5_000.0),
     )  # fmt: skip
     assert bool(schedule(snapshot, NOW).preemptions) is expected
+
+
+def test_a_job_waits_a_little_before_it_preempts_by_run_time() -> None:
+    put = rules(patience_seconds=300.0)
+    jobs = [
+        running(1, {"n1": (0,)}, queue="short", predicted=runs_for(90_000.0), aged_from=0.0),
+        waiting(2, queue="short", gpus=1, predicted=runs_for(60.0), at=NOW),
+    ]
+    snapshot = snapshot_of(put, SHORT, node("n1", 1), *jobs)
+    plan = schedule(snapshot, NOW + 299.0)
+    assert not plan.preemptions
+    assert plan.wake_at == NOW + 300.0, "nothing else happens, and a cycle is due then"
+    why = explain(snapshot, plan, snapshot.jobs["j-2"], NOW + 240.0).summary
+    assert "jobs of queue short wait for 5m before they preempt, and it waits for 1m more" in why
+    assert preempted_for(schedule(snapshot, NOW + 300.0)) == {"j-1": "j-2"}
+    pinned = snapshot_of(put, SHORT, node("n1", 1), jobs[0], replace(jobs[1], pinned_at=NOW))
+    assert preempted_for(schedule(pinned, NOW)) == {"j-1": "j-2"}
+
+
+def test_a_job_preempts_by_its_priority_without_a_wait() -> None:
+    snapshot = snapshot_of(
+        rules(patience_seconds=300.0), URGENT, node("n1", 1),
+        running(1, {"n1": (0,)}, queue="urgent", priority=9), waiting(2, queue="urgent", gpus=1, priority=1, at=NOW),
+    )  # fmt: skip
+    assert preempted_for(schedule(snapshot, NOW)) == {"j-1": "j-2"}
+
+
+def test_a_gang_needs_no_margin() -> None:
+    """It takes 4 × 2,000 s of two nodes; each of those that run has 2 × 20,000 s left. A single job with the same cost
+    is ahead by four fifths only."""
+    running_jobs = [
+        running(serial, {f"n{serial}": (0, 1)}, queue="short", predicted=runs_for(30_000.0), aged_from=0.0)
+        for serial in (1, 2)
+    ]
+    machines = [node("n1", 2), node("n2", 2)]
+    gang = waiting(3, queue="short", nodes=2, gpus=2, predicted=runs_for(2_000.0), aged_from=0.0, at=5_000.0)
+    plan = schedule(snapshot_of(rules(), SHORT, *machines, *running_jobs, gang), NOW)
+    assert preempted_for(plan) == {"j-1": "j-3", "j-2": "j-3"}
+    single = waiting(3, queue="short", gpus=2, predicted=runs_for(4_000.0), aged_from=0.0, at=5_000.0)
+    assert not schedule(snapshot_of(rules(), SHORT, *machines, *running_jobs, single), NOW).preemptions
+    behind = waiting(3, queue="short", nodes=2, gpus=2, predicted=runs_for(11_000.0), aged_from=0.0, at=5_000.0)
+    assert not schedule(snapshot_of(rules(), SHORT, *machines, *running_jobs, behind), NOW).preemptions
 
 
 def gang_and_small(**small: Any) -> list[Any]:
