@@ -5346,6 +5346,7 @@ export interface components {
          *       "nodes": 1,
          *       "nodes_ready": 1,
          *       "observed_at": "2026-11-18T09:30:00Z",
+         *       "simulated": true,
          *       "since": "2026-11-18T09:30:00Z"
          *     }
          */
@@ -5394,6 +5395,11 @@ export interface components {
              * @description When the engine was last observed; null before the first time.
              */
             observed_at: string | null;
+            /**
+             * Simulated
+             * @description Its GPUs are virtual: jobs are real, readings are made up.
+             */
+            simulated: boolean;
             /**
              * Since
              * @description Since when this server has seen the engine answer, or not answer.
@@ -9591,6 +9597,7 @@ export interface components {
          *           "nodes": 1,
          *           "nodes_ready": 1,
          *           "observed_at": "2026-11-18T09:30:00Z",
+         *           "simulated": true,
          *           "since": "2026-11-18T09:30:00Z"
          *         }
          *       ]

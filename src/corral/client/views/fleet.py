@@ -251,6 +251,8 @@ class GpuView(TypedDict):
 class ClusterView(TypedDict):
     name: str
     engine: str
+    #: Its GPUs are virtual: jobs are real, readings are made up.
+    simulated: bool
     healthy: bool
     #: The engine's error message; empty while the engine answers.
     detail: str

@@ -56,7 +56,7 @@ def scalars(record: bytes) -> Iterator[Reported]:
 
 
 def _scalar(message: bytes) -> tuple[str, float] | None:
-    """The tag and the number of a summary's value; None if it is a picture, text or a histogram."""
+    """The tag and the number of a summary's value; None if it is an image, text or a histogram."""
     tag, number = "", None
     for field, kind, value in _fields(message):
         if not isinstance(value, bytes):
