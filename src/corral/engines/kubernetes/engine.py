@@ -16,7 +16,6 @@ records, logs and ends of attempts).
 from __future__ import annotations
 
 import logging
-import socket
 import threading
 import time
 import zlib
@@ -300,7 +299,7 @@ class KubernetesEngine:
     def listen_address(self) -> str:
         return self._sessions.listen_address()
 
-    def reach(self, attempt_id: str, port: int) -> tuple[str, int] | socket.socket:
+    def reach(self, attempt_id: str, port: int) -> tuple[str, int] | int:
         return self._sessions.reach(attempt_id, port)
 
     # -------------------------------------------------------------------------------------------- for the watcher

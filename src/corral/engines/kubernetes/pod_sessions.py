@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Sequence
 
 from corral.control.ports import EngineUnavailable, LaunchRefused, ShellStream
@@ -69,14 +68,14 @@ class PodSessions:
         connects to the pod's own loopback: then no other pod can even try."""
         return "0.0.0.0" if self._api.access.is_inside else "127.0.0.1"
 
-    def reach(self, attempt_id: str, port: int) -> tuple[str, int] | socket.socket:
+    def reach(self, attempt_id: str, port: int) -> tuple[str, int] | int:
         pod = self._running(attempt_id, 0)
         if pod is None:
             raise EngineUnavailable(f"{attempt_id} does not run in Kubernetes")
         if self._api.access.is_inside:
             return str(pod["status"]["podIP"]), port
         try:
-            return forward(self._api.access, self._path_of(pod), port)
+            return forward(self._api.access, self._path_of(pod), port).detach()
         except (ApiError, ApiUnavailable) as error:
             raise EngineUnavailable(f"Kubernetes: {name_of(pod)}: {error}") from error
 
