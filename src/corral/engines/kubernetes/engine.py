@@ -122,7 +122,7 @@ class KubernetesEngine:
             nodes=self._nodes,
             remove_pod=self._remove_pod,
         )
-        self._sessions = PodSessions(api, self._pod_of, self._commands.path_of)
+        self._sessions = PodSessions(api, self._pod_of, self._commands.api_path)
         self._watches = ClusterWatches(self._nodes, self._pods, rules.namespace)
         self._streams = Streams(api, (self._watches.watch_nodes, self._watches.watch_pods))
         self._logs = LogStreams(

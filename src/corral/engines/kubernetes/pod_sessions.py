@@ -29,15 +29,15 @@ exec /bin/sh
 
 
 class PodSessions:
-    """`pod_of` returns the pod of an instance that runs, by attempt and rank; None if there is none. `path_of` is the
+    """`pod_of` returns the pod of an instance that runs, by attempt and rank; None if there is none. `api_path` is the
     path of a pod in the API."""
 
     def __init__(
-        self, api: ApiClient, pod_of: Callable[[str, int], Json | None], path_of: Callable[[Json], str]
+        self, api: ApiClient, pod_of: Callable[[str, int], Json | None], api_path: Callable[[Json], str]
     ) -> None:
         self._api = api
         self._pod_of = pod_of
-        self._path_of = path_of
+        self._api_path = api_path
 
     async def open_shell(
         self, attempt_id: str, rank: int, command: Sequence[str], *, has_terminal: bool, has_input: bool
@@ -50,7 +50,7 @@ class PodSessions:
         try:
             return await open_command(
                 self._api.access,
-                self._path_of(pod),
+                self._api_path(pod),
                 CONTAINER,
                 ["/bin/sh", "-c", _SCRIPT, "corral-shell", *words],
                 has_terminal=has_terminal,
@@ -75,7 +75,7 @@ class PodSessions:
         if self._api.access.is_inside:
             return str(pod["status"]["podIP"]), port
         try:
-            return forward(self._api.access, self._path_of(pod), port).detach()
+            return forward(self._api.access, self._api_path(pod), port).detach()
         except (ApiError, ApiUnavailable) as error:
             raise EngineUnavailable(f"Kubernetes: {name_of(pod)}: {error}") from error
 
