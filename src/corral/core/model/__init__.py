@@ -35,13 +35,13 @@ from corral.core.model.scheduling import (
 )
 
 __all__ = [
-    "VIRTUAL",
     "CLUSTER_LABEL",
     "DEFAULT_POOL",
     "DEFAULT_PRIORITY",
     "DEFAULT_QUEUE",
     "ENDED",
     "HOLDING",
+    "VIRTUAL",
     "WHOLE",
     "Allocation",
     "Blocking",
