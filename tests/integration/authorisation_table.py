@@ -220,6 +220,9 @@ POST   /queues:delete                401      403   403   in       401      401 
 GET    /quotas                       401      403   403   ok       401      401     403
 POST   /quotas:batch                 401      403   403   in       401      401     403
 GET    /readyz                       ok       ok    ok    ok       ok       ok      ok
+GET    /secrets                      401      ok    ok    ok       401      401     ok
+PUT    /secrets/{secret}             401      ok    ok    ok       401      401     403
+DELETE /secrets/{secret}             401      ok    404   404      401      401     403
 GET    /registry-logins              401      ok    ok    ok       401      401     ok
 PUT    /registry-logins/{login}      401      ok    ok    ok       401      401     403
 DELETE /registry-logins/{login}      401      ok    404   404      401      401     403

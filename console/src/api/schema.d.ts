@@ -3689,6 +3689,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/secrets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Secrets
+         * @description The caller's secrets and those of the caller's group, without their values; operators see those of all groups.
+         */
+        get: operations["list_secrets"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/secrets/{secret}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Put Secret
+         * @description Store a secret, or replace its value. Attempts that start later get the new value.
+         */
+        put: operations["put_secret"];
+        post?: never;
+        /**
+         * Delete Secret
+         * @description Delete a secret. Jobs that run keep it.
+         */
+        delete: operations["delete_secret"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/servers": {
         parameters: {
             query?: never;
@@ -7993,6 +8037,12 @@ export interface components {
              * @description Failures of the program that lead to another attempt: exit, oom, any, or exit codes; node and gpu always do. Null: the installation's default.
              */
             retry_on?: string | string[] | null;
+            /**
+             * Secrets
+             * @description Secrets of the user or the user's group: NAME or NAME=VARIABLE is an environment variable, NAME:file a file, whose path is in NAME_FILE.
+             * @default []
+             */
+            secrets?: string | string[];
             /** Time */
             time?: (number | string) | null;
             /**
@@ -8181,6 +8231,12 @@ export interface components {
              * @description Failures of the program that lead to another attempt: exit, oom, any, or exit codes; node and gpu always do. Null: the installation's default.
              */
             retry_on?: string | string[] | null;
+            /**
+             * Secrets
+             * @description Secrets of the user or the user's group: NAME or NAME=VARIABLE is an environment variable, NAME:file a file, whose path is in NAME_FILE.
+             * @default []
+             */
+            secrets?: string | string[];
             /** Time */
             time?: (number | string) | null;
             /**
@@ -8368,6 +8424,12 @@ export interface components {
              * @description Failures of the program that lead to another attempt: exit, oom, any, or exit codes; node and gpu always do. Null: the installation's default.
              */
             retry_on?: string | string[] | null;
+            /**
+             * Secrets
+             * @description Secrets of the user or the user's group: NAME or NAME=VARIABLE is an environment variable, NAME:file a file, whose path is in NAME_FILE.
+             * @default []
+             */
+            secrets?: string | string[];
             /** Time */
             time?: (number | string) | null;
             /**
@@ -9035,6 +9097,11 @@ export interface components {
              * @description Failures of the program that lead to another attempt.
              */
             retry_on: string[];
+            /**
+             * Secrets
+             * @description Secrets that the job gets, without their values; shown like the command.
+             */
+            secrets?: string[] | null;
             /** Started At */
             started_at: string | null;
             state: components["schemas"]["JobState"];
@@ -10632,6 +10699,25 @@ export interface components {
         ListView_ScoreView_: {
             /** Items */
             items: components["schemas"]["ScoreView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /**
+         * ListView[SecretView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "group": "vision",
+         *           "name": "resnet",
+         *           "set_at": "2026-11-18T09:30:00Z",
+         *           "set_by": "set-by"
+         *         }
+         *       ]
+         *     }
+         */
+        ListView_SecretView_: {
+            /** Items */
+            items: components["schemas"]["SecretView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
@@ -15691,6 +15777,46 @@ export interface components {
             items: components["schemas"]["FoundView"][];
         };
         /**
+         * SecretPut
+         * @example {
+         *       "value": "value"
+         *     }
+         */
+        SecretPut: {
+            /**
+             * Group
+             * @description Store it for this group instead of the caller; only operators can set it.
+             */
+            group?: string | null;
+            /**
+             * Value
+             * @description Stored encrypted and never shown again.
+             */
+            value: string;
+        };
+        /**
+         * SecretView
+         * @example {
+         *       "group": "vision",
+         *       "name": "resnet",
+         *       "set_at": "2026-11-18T09:30:00Z",
+         *       "set_by": "set-by"
+         *     }
+         */
+        SecretView: {
+            /**
+             * Group
+             * @description The group that the secret belongs to; null: the caller's own.
+             */
+            group: string | null;
+            /** Name */
+            name: string;
+            /** Set At */
+            set_at: string;
+            /** Set By */
+            set_by: string;
+        };
+        /**
          * Separation
          * @description How jobs of different users are isolated from each other and from the server.
          * @enum {string}
@@ -18049,6 +18175,12 @@ export interface components {
             priority?: number | null;
             /** Queue */
             queue?: string | null;
+            /**
+             * Secrets
+             * @description Secrets of the user or the user's group: NAME or NAME=VARIABLE is an environment variable, NAME:file a file, whose path is in NAME_FILE.
+             * @default []
+             */
+            secrets?: string | string[];
             /**
              * Ssh
              * @description Allow the owner's registered SSH keys to log in; null: yes, if there is a key and the node has an SSH server. With an image, null means no.
@@ -36423,6 +36555,235 @@ export interface operations {
             };
             /** @description Not allowed */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    list_secrets: {
+        parameters: {
+            query?: {
+                /** @description Items on a page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_SecretView_"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    put_secret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the secret. */
+                secret: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SecretPut"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SecretView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    delete_secret: {
+        parameters: {
+            query?: {
+                /** @description The group's secret instead of the caller's own. */
+                group?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description The name of the secret. */
+                secret: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -22,7 +22,18 @@ from corral.cli.jobs import checkpoints, clone, files, images, job_changes, jobs
 from corral.cli.jobs.presets import assets, presets
 from corral.cli.jobs.submission import init_job, run, submit
 from corral.cli.monitoring import exporter
-from corral.cli.people import account, budgets, events, groups, inbox, permissions, quotas, sign_in_providers, users
+from corral.cli.people import (
+    account,
+    budgets,
+    events,
+    groups,
+    inbox,
+    permissions,
+    quotas,
+    secrets,
+    sign_in_providers,
+    users,
+)
 from corral.cli.reports import analyse, reports
 from corral.cli.scheduling import estimates, queues, receipts, reservations
 from corral.cli.slurm import slurm_compat
@@ -130,6 +141,7 @@ app.add_typer(presets.app, name="preset", rich_help_panel=Section.DAILY)
 app.add_typer(checkpoints.app)
 app.add_typer(images.app, name="image", rich_help_panel=Section.DAILY)
 app.add_typer(images.registry_app, name="registry", rich_help_panel=Section.DAILY)
+app.add_typer(secrets.app, name="secret", rich_help_panel=Section.DAILY)
 volume_files.register(volumes.app)
 app.add_typer(volumes.app, name="volume", rich_help_panel=Section.DAILY)
 app.add_typer(datasets.app, name="dataset", rich_help_panel=Section.DAILY)

@@ -23,6 +23,7 @@ from corral.client.people.budgets import Budgets
 from corral.client.people.groups import Groups
 from corral.client.people.inbox import Inbox
 from corral.client.people.quotas import Quotas, Scores
+from corral.client.people.secrets import Secrets
 from corral.client.people.sign_in_providers import Providers
 from corral.client.people.users import Events, People
 from corral.client.reports.analysis import Analysis
@@ -69,6 +70,7 @@ class Client:
         self.groups = Groups(transport)
         self.catalog = Catalog(transport)
         self.images = Images(transport)
+        self.secrets = Secrets(transport)
         self.volumes = Volumes(transport)
         self.object_stores = ObjectStores(transport)
         self.datasets = Datasets(transport)

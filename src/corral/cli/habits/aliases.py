@@ -42,6 +42,7 @@ NOUNS: Mapping[str, tuple[str, ...]] = {
     "quota": ("quotas",),
     "receipts": ("receipt",),
     "registry": ("registries",),
+    "secret": ("secrets",),
     "report": ("reports",),
     "reservation": ("reservations",),
     "scores": ("score",),

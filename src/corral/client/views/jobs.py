@@ -172,6 +172,9 @@ class JobArray(TypedDict):
     #: Failures of the program that lead to another attempt: exit, oom, any, or exit codes; node and gpu always do.
     #: Null: the installation's default.
     retry_on: NotRequired[str | list[str] | None]
+    #: Secrets of the user or the user's group: NAME or NAME=VARIABLE is an environment variable, NAME:file a file,
+    #: whose path is in NAME_FILE.
+    secrets: NotRequired[str | list[str]]
     time: NotRequired[float | str | None]
     #: A virtual environment or conda prefix on the nodes; its programs are first in PATH.
     venv: NotRequired[str | None]
@@ -234,6 +237,9 @@ class JobCreate(TypedDict):
     #: Failures of the program that lead to another attempt: exit, oom, any, or exit codes; node and gpu always do.
     #: Null: the installation's default.
     retry_on: NotRequired[str | list[str] | None]
+    #: Secrets of the user or the user's group: NAME or NAME=VARIABLE is an environment variable, NAME:file a file,
+    #: whose path is in NAME_FILE.
+    secrets: NotRequired[str | list[str]]
     time: NotRequired[float | str | None]
     #: A virtual environment or conda prefix on the nodes; its programs are first in PATH.
     venv: NotRequired[str | None]
@@ -300,6 +306,9 @@ class JobClone(TypedDict):
     #: Failures of the program that lead to another attempt: exit, oom, any, or exit codes; node and gpu always do.
     #: Null: the installation's default.
     retry_on: NotRequired[str | list[str] | None]
+    #: Secrets of the user or the user's group: NAME or NAME=VARIABLE is an environment variable, NAME:file a file,
+    #: whose path is in NAME_FILE.
+    secrets: NotRequired[str | list[str]]
     time: NotRequired[float | str | None]
     #: A virtual environment or conda prefix on the nodes; its programs are first in PATH.
     venv: NotRequired[str | None]
@@ -540,6 +549,8 @@ class JobView(TypedDict):
     parameters: NotRequired[dict[str, str]]
     #: The preset that the job was made from.
     preset: NotRequired[str | None]
+    #: Secrets that the job gets, without their values; shown like the command.
+    secrets: NotRequired[list[str] | None]
     #: What the job has held and used in all its attempts; only set for a single job.
     usage: NotRequired[UsageView | None]
     venv: NotRequired[str | None]

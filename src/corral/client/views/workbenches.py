@@ -72,6 +72,9 @@ class WorkbenchCreate(TypedDict):
     package: NotRequired[str | None]
     priority: NotRequired[int | None]
     queue: NotRequired[str | None]
+    #: Secrets of the user or the user's group: NAME or NAME=VARIABLE is an environment variable, NAME:file a file,
+    #: whose path is in NAME_FILE.
+    secrets: NotRequired[str | list[str]]
     #: Allow the owner's registered SSH keys to log in; null: yes, if there is a key and the node has an SSH server.
     #: With an image, null means no.
     ssh: NotRequired[bool | None]

@@ -54,6 +54,7 @@ def launch_order(
         image=spec.image,
         venv=spec.venv,
         storage=storage,
+        secrets=spec.secrets,
     )
 
 

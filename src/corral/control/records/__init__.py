@@ -86,6 +86,7 @@ from corral.control.records.people import (
 from corral.control.records.receipts import ReceiptFilter, ReceiptRecord
 from corral.control.records.requests import RequestKeyRecord
 from corral.control.records.scheduling import ReservationRecord
+from corral.control.records.secrets import SecretRecord
 from corral.control.records.sharing import Share, ShareKind, ShareMode
 from corral.control.records.volumes import (
     ObjectStoreKind,
@@ -170,6 +171,7 @@ __all__ = [
     "Role",
     "Scope",
     "ScorePoint",
+    "SecretRecord",
     "ShadowRecord",
     "Share",
     "ShareKind",

@@ -82,6 +82,8 @@ class JobSpec:
     task_mode: str = ""
     #: what the job is for, in its owner's words
     description: str = ""
+    #: secrets that the job gets, as `core.jobs.secret_uses` reads them; never their values
+    secrets: tuple[str, ...] = ()
     #: DATASET or DATASET=PATH: outputs that become a version of the dataset when the job completes
     commit_outputs: str = ""
 

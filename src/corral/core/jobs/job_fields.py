@@ -120,6 +120,7 @@ class JobField:
 _PREEMPTIBLE = "Whether the job may be preempted"
 _STARTS_OVER = "Whether an elastic job that never saved may start over for a resize"
 _MOUNT = "Mount a volume, local:SIZE or dataset:NAME@VERSION; repeatable."
+_SECRET = "A secret (`corral secret ls`) as an environment variable or file; repeatable."
 _HOLD = "Only create it; `corral start` queues it."
 _VARIABLE = "An environment variable; repeatable."
 _PROGRAMS = "A virtual environment or conda prefix; its programs come first."
@@ -388,6 +389,23 @@ _ROWS = (
                 CLONE: "An environment variable to add or replace; repeatable.",
                 PRESET_RUN: _VARIABLE,
                 WORKBENCH_CREATE: _VARIABLE,
+            },
+        ),
+    ),
+    JobField(
+        name="secrets",
+        kept=Kept.SPEC,
+        is_private=True,
+        option=Option(
+            flag="secret",
+            type=list[str],
+            metavar="NAME[=VARIABLE|:file]",
+            reset=(["none"], []),
+            help={
+                SUBMIT: _SECRET,
+                CLONE: "A secret instead of those of the job; none: no secret; repeatable.",
+                PRESET_RUN: _SECRET,
+                WORKBENCH_CREATE: _SECRET,
             },
         ),
     ),

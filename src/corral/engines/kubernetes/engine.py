@@ -52,9 +52,8 @@ from corral.engines.kubernetes.attempts.pods import (
     check_order,
     is_safe_id,
     make_pod,
-    make_secret,
+    make_secrets,
     pod_name,
-    secret_name,
 )
 from corral.engines.kubernetes.attempts.records import Records
 from corral.engines.kubernetes.attempts.tracking import PodTracker
@@ -429,9 +428,9 @@ class KubernetesEngine:
             )
             for one in order.instances
         ]
-        if order.login is not None:
-            self._records.note_secret(secret_name(owner.installation, attempt.id))
-            self._commands.create_secret(make_secret(order, self._rules, owner))
+        for secret in make_secrets(order, self._rules, owner):
+            self._records.note_secret(name_of(secret))
+            self._commands.create_secret(secret)
         for pod in pods:
             if attempt.is_over:
                 break

@@ -32,6 +32,7 @@ from corral.server.http.app import VERSION
 from corral.server.jobs.image_orders import ImageOrders
 from corral.server.jobs.preset_files import install_helpers
 from corral.server.monitoring.server_metrics import ServerMetrics
+from corral.server.people.secret_orders import SecretOrders
 from corral.server.settings.disk_limits import DiskLimits, disk_limits
 from corral.server.settings.settings import Settings
 from corral.server.settings.storage_places import storage_places
@@ -80,6 +81,7 @@ class Foundation:
     checkpoints: DirectoryCheckpoints
     workbenches: WorkbenchWatch
     volume_upkeep: VolumeUpkeep
+    secret_orders: SecretOrders
     image_orders: ImageOrders
     mount_orders: MountOrders
     box: SecretBox
@@ -184,6 +186,9 @@ def built(
             # Nodes of a Slurm cluster share this file system, so one driver makes the volumes of all.
             clusters=[cluster.name for cluster in settings.cluster],
         ),
+        secret_orders=SecretOrders(
+            controller=controller, store=store, box=box, workspace=workspace, home=settings.home
+        ),
         image_orders=ImageOrders(store=store, box=box),
         mount_orders=MountOrders(store=store, box=box),
         box=box,
@@ -233,6 +238,7 @@ def _launch_steps(foundation: Foundation) -> dict[LaunchStage, LaunchStep]:
     return {
         LaunchStage.DISK_ROOM: foundation.disk_guard,
         LaunchStage.WORKBENCH: foundation.workbenches,
+        LaunchStage.SECRETS: foundation.secret_orders,
         LaunchStage.IMAGE: foundation.image_orders,
         LaunchStage.VOLUMES: foundation.mount_orders,
         LaunchStage.DATASETS: DatasetOrders(store=foundation.store, settings=foundation.settings, box=foundation.box),

@@ -29,6 +29,7 @@ from corral.control.ports import (
     RequestKeyTable,
     ReservationTable,
     ScoreTable,
+    SecretTable,
     ShadowTable,
     SimulationTable,
     SshKeyTable,
@@ -51,6 +52,7 @@ from corral.stores.monitoring.usage import SqlUsageTable
 from corral.stores.people.budgets import SqlBudgetTable
 from corral.stores.people.credentials import SqlCredentialTable, SqlSshKeyTable
 from corral.stores.people.scores import SqlMetaTable, SqlScoreTable
+from corral.stores.people.secrets import SqlSecretTable
 from corral.stores.people.sign_in_providers import SqlProviderTable
 from corral.stores.people.users import SqlPeopleTable
 from corral.stores.reports.reports import SqlReportTable
@@ -75,6 +77,7 @@ class SqlTransaction:
     credentials: CredentialTable
     catalog: CatalogTable
     ssh_keys: SshKeyTable
+    secrets: SecretTable
     images: ImageTable
     providers: ProviderTable
     events: EventTable
@@ -106,6 +109,7 @@ class SqlTransaction:
         self.credentials = SqlCredentialTable(connection)
         self.catalog = SqlCatalogTable(connection)
         self.ssh_keys = SqlSshKeyTable(connection)
+        self.secrets = SqlSecretTable(connection)
         self.images = SqlImageTable(connection)
         self.providers = SqlProviderTable(connection)
         self.events = SqlEventTable(connection)

@@ -55,6 +55,7 @@ ONLY_GROUPS = {
     ("files",),
     ("preset",),
     ("registry",),
+    ("secret",),
     ("volume",),
     ("object-store",),
     ("dataset",),

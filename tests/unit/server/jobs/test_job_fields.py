@@ -11,6 +11,7 @@ import pytest
 from corral.control.datasets import datasets
 from corral.control.errors import NotFound, WrongState
 from corral.control.jobs import job_clone, job_edit, jobs
+from corral.control.people import secrets
 from corral.control.ports import AttemptPhase, Store
 from corral.control.records import DEFAULT_TARGET, JobFilter, JobRecord, JobSpec
 from corral.core.jobs.job_fields import (
@@ -40,6 +41,7 @@ SAMPLES: dict[str, tuple[Any, Any]] = {
     "priority": (3, 7),
     "time": (3600.0, 7200.0),
     "grace": (12.0, 60.0),
+    "secrets": (("wandb=WANDB_API_KEY", "deploy:file"), ("wandb",)),
     "workdir": ("/data/a", "/data/b"),
     "image": ("registry.example/a:1", "registry.example/b:1"),
     "venv": ("/envs/a", "/envs/b"),
@@ -129,6 +131,8 @@ def _submittable() -> list[JobField]:
 @pytest.fixture
 def desk(store: Store) -> Desk:
     made = copied_desk(store, Desk)
+    for name in ("wandb", "deploy"):
+        made.do(secrets.put, ANN, name, "encrypted")
     made.do(datasets.create, ANN, name="weights", target=DEFAULT_TARGET, description="")
     return made
 

@@ -34,6 +34,7 @@ from corral.control.ports.store.people import (
     CredentialTable,
     PeopleTable,
     ProviderTable,
+    SecretTable,
     SshKeyTable,
 )
 from corral.control.ports.store.scheduling import EstimateTable, ReservationTable
@@ -79,6 +80,7 @@ __all__ = [
     "RequestKeyTable",
     "ReservationTable",
     "ScoreTable",
+    "SecretTable",
     "ServerRecord",
     "ServerRegistry",
     "ShadowTable",

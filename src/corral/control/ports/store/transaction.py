@@ -20,7 +20,7 @@ from corral.control.ports.store.jobs import (
     ScoreTable,
     UsageTable,
 )
-from corral.control.ports.store.people import CredentialTable, PeopleTable, ProviderTable, SshKeyTable
+from corral.control.ports.store.people import CredentialTable, PeopleTable, ProviderTable, SecretTable, SshKeyTable
 from corral.control.ports.store.scheduling import EstimateTable, ReservationTable
 from corral.control.ports.store.volumes import VolumeTable
 from corral.control.ports.store.whatif import ShadowTable, SimulationTable
@@ -63,6 +63,7 @@ class Transaction(Protocol):
     credentials: CredentialTable
     catalog: CatalogTable
     ssh_keys: SshKeyTable
+    secrets: SecretTable
     images: ImageTable
     providers: ProviderTable
     events: EventTable

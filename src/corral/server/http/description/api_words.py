@@ -28,6 +28,7 @@ PATHS = {
     "key": "The id of the key.",
     "kind": "The kind of the asset: model or dataset.",
     "login": "The name of the login.",
+    "secret": "The name of the secret.",
     "node": "The name of the node.",
     "operation": "The id of the operation.",
     "pack": "The id of the pack.",

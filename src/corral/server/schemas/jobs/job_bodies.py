@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, Wit
 
 from corral.core.jobs.arrays import parse_array, parse_packed
 from corral.core.jobs.retries import read_retry_on
+from corral.core.jobs.secret_uses import parse_secrets
 from corral.core.model import DEFAULT_PRIORITY
 from corral.core.quantities import parse_cpus, parse_gpus
 from corral.server.schemas.base import Body, Duration, Label, Note, Size, Text, environment
@@ -52,6 +53,14 @@ def _retry_on(value: Any) -> Any:
     return read_retry_on([str(item) for item in values])
 
 
+def _secrets(value: Any) -> Any:
+    values = [value] if isinstance(value, str) else value
+    if not isinstance(values, list | tuple) or not all(isinstance(item, str) for item in values):
+        return value
+    parse_secrets(tuple(values))
+    return tuple(values)
+
+
 _ARRAY = WithJsonSchema({"type": "string", "maxLength": 10_000, "examples": ["0-99", "0-99:5", "1,3,7"]})
 _NUMBER = WithJsonSchema({"type": "number", "minimum": 0})
 _TEXT_OR_LIST = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
@@ -72,6 +81,10 @@ Environment = Annotated[dict[str, ProcessText], Field(max_length=1024), AfterVal
 RetryOn = Annotated[tuple[str, ...], BeforeValidator(_retry_on), _TEXT_OR_LIST]
 #: a value for a preset's parameter; the preset decides which values are valid
 ParameterValue = bool | int | float | ProcessText
+
+
+#: `NAME`, `NAME=VARIABLE` or `NAME:file`
+Secrets = Annotated[tuple[str, ...], BeforeValidator(_secrets), Field(max_length=64), _TEXT_OR_LIST]
 
 
 #: names or ids of other jobs of the same owner
@@ -112,6 +125,11 @@ class JobSettings(Body):
     priority: Annotated[int, Field(ge=0, le=100)] | None = None
     time: Annotated[Duration, Field(gt=0)] | None = None
     env: Environment | None = None
+    secrets: Secrets = Field(
+        default=(),
+        description="Secrets of the user or the user's group: NAME or NAME=VARIABLE is an environment variable, "
+        "NAME:file a file, whose path is in NAME_FILE.",
+    )
     workdir: Directory | None = None
     image: ImageWord | None = Field(
         default=None, description="The name of an image, or an address; null: the node's own environment."
