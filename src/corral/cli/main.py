@@ -51,7 +51,7 @@ from corral.cli.terminal.terminal import (
     keep_options,
 )
 from corral.cli.whatif import shadow, simulate, whatif
-from corral.cli.workbenches import workbenches
+from corral.cli.workbenches import apps, remote_code, tunnels, workbenches
 
 #: The shell's completion script asks by setting this variable.
 COMPLETE_VARIABLE = "_CORRAL_COMPLETE"
@@ -173,6 +173,10 @@ app.add_typer(search.app)
 app.add_typer(tasks.app)
 app.add_typer(slurm_compat.app, name="slurm-compat", rich_help_panel=Section.DAILY)
 app.add_typer(workbenches.app, name="workbench", rich_help_panel=Section.DAILY)
+app.add_typer(apps.app, name="app", rich_help_panel=Section.DAILY)
+app.add_typer(apps.top)
+app.add_typer(remote_code.top)
+app.add_typer(tunnels.top)
 app.add_typer(account.app)
 app.add_typer(account.token_app, name="token", rich_help_panel=Section.PEOPLE)
 app.add_typer(permissions.key_app, name="key", rich_help_panel=Section.PEOPLE)

@@ -356,7 +356,17 @@ from corral.client.views.whatif import (
     TimeSeriesView,
     TraceJobBody,
 )
-from corral.client.views.workbenches import JupyterView, SshView, WorkbenchCreate, WorkbenchView
+from corral.client.views.workbenches import (
+    AppLinkView,
+    AppShareCreate,
+    AppShareView,
+    AppView,
+    JupyterView,
+    KnownAppView,
+    SshView,
+    WorkbenchCreate,
+    WorkbenchView,
+)
 
 __all__ = [
     "AboutView",
@@ -365,6 +375,10 @@ __all__ = [
     "AlertView",
     "AllocationView",
     "AnalysisView",
+    "AppLinkView",
+    "AppShareCreate",
+    "AppShareView",
+    "AppView",
     "ArrayStop",
     "ArrayView",
     "AssetKind",
@@ -486,6 +500,7 @@ __all__ = [
     "JobView",
     "JupyterView",
     "KindQuotaView",
+    "KnownAppView",
     "LastCycleView",
     "LeftOutView",
     "LengthsView",

@@ -119,6 +119,10 @@ class JobArray(TypedDict):
     array: str
     #: Jobs that must complete first: ids, names of the caller's jobs, or names of the caller's arrays.
     after: NotRequired[list[str] | None]
+    #: A web program that corral knows; `command` has its arguments.
+    app: NotRequired[str | None]
+    #: The name of the page.
+    app_name: NotRequired[str]
     #: How often the program should save a checkpoint; null: the installation's default.
     checkpoint_interval: NotRequired[float | str | None]
     #: Required, unless a preset sets it.
@@ -160,6 +164,9 @@ class JobArray(TypedDict):
     package: NotRequired[str | None]
     #: Values for the preset's parameters; the others have their defaults.
     parameters: NotRequired[dict[str, bool | float | str] | None]
+    #: The port of the loopback address at which the command serves a page; 0: a free port, which the command finds in
+    #: CORRAL_APP_PORT.
+    port: NotRequired[int | None]
     #: Whether the job may be preempted; null: yes, except for a workbench. A job that may not be preempted never gets
     #: GPUs that are guaranteed to other queues.
     preemptible: NotRequired[bool | None]
@@ -186,6 +193,10 @@ class JobCreate(TypedDict):
 
     #: Jobs that must complete first: ids, names of the caller's jobs, or names of the caller's arrays.
     after: NotRequired[list[str] | None]
+    #: A web program that corral knows; `command` has its arguments.
+    app: NotRequired[str | None]
+    #: The name of the page.
+    app_name: NotRequired[str]
     #: How often the program should save a checkpoint; null: the installation's default.
     checkpoint_interval: NotRequired[float | str | None]
     #: Required, unless a preset sets it.
@@ -225,6 +236,9 @@ class JobCreate(TypedDict):
     package: NotRequired[str | None]
     #: Values for the preset's parameters; the others have their defaults.
     parameters: NotRequired[dict[str, bool | float | str] | None]
+    #: The port of the loopback address at which the command serves a page; 0: a free port, which the command finds in
+    #: CORRAL_APP_PORT.
+    port: NotRequired[int | None]
     #: Whether the job may be preempted; null: yes, except for a workbench. A job that may not be preempted never gets
     #: GPUs that are guaranteed to other queues.
     preemptible: NotRequired[bool | None]
@@ -255,6 +269,10 @@ class JobClone(TypedDict):
 
     #: Jobs that must complete first: ids, names of the caller's jobs, or names of the caller's arrays.
     after: NotRequired[list[str] | None]
+    #: A web program that corral knows; `command` has its arguments.
+    app: NotRequired[str | None]
+    #: The name of the page.
+    app_name: NotRequired[str]
     #: How often the program should save a checkpoint; null: the installation's default.
     checkpoint_interval: NotRequired[float | str | None]
     #: Required, unless a preset sets it.
@@ -294,6 +312,9 @@ class JobClone(TypedDict):
     package: NotRequired[str | None]
     #: Values for the preset's parameters; the others have their defaults.
     parameters: NotRequired[dict[str, bool | float | str] | None]
+    #: The port of the loopback address at which the command serves a page; 0: a free port, which the command finds in
+    #: CORRAL_APP_PORT.
+    port: NotRequired[int | None]
     #: Whether the job may be preempted; null: yes, except for a workbench. A job that may not be preempted never gets
     #: GPUs that are guaranteed to other queues.
     preemptible: NotRequired[bool | None]
@@ -527,6 +548,11 @@ class JobView(TypedDict):
     preemptions: int
     #: Jobs that must complete before this job may start.
     after: list[str]
+    #: The web program of the job, if corral knows it.
+    app: NotRequired[str | None]
+    app_name: NotRequired[str]
+    #: The port at which the job's own program serves a page.
+    app_port: NotRequired[int | None]
     array: NotRequired[ArrayView | None]
     #: DATASET or DATASET=PATH: outputs that become a version when the job completes.
     commit_outputs: NotRequired[str]

@@ -55,6 +55,7 @@ def launch_order(
         venv=spec.venv,
         storage=storage,
         secrets=spec.secrets,
+        has_app=spec.has_app,
     )
 
 

@@ -66,6 +66,7 @@ from corral.control.ports.readings import (
 from corral.control.ports.store import (
     NO_LEADERSHIP,
     AlertTable,
+    AppShareTable,
     AttemptTable,
     BudgetTable,
     CatalogTable,
@@ -127,6 +128,7 @@ __all__ = [
     "NODE_METRICS",
     "NO_LEADERSHIP",
     "AlertTable",
+    "AppShareTable",
     "AttemptLogs",
     "AttemptPhase",
     "AttemptStatus",

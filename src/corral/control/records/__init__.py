@@ -13,6 +13,7 @@ from corral.control.records.alerts import (
     ReportSchedule,
     ReportState,
 )
+from corral.control.records.apps import AppShare, AppShareKind
 from corral.control.records.budgets import BudgetRecord, EntryKind, LedgerEntry
 from corral.control.records.catalog import (
     AssetKind,
@@ -115,6 +116,8 @@ __all__ = [
     "TASK_MODE_LABEL",
     "USUAL_FUNCTIONS",
     "AlertFilter",
+    "AppShare",
+    "AppShareKind",
     "AssetKind",
     "AttemptRecord",
     "BudgetRecord",

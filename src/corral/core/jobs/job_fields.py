@@ -410,6 +410,34 @@ _ROWS = (
         ),
     ),
     JobField(
+        name="app",
+        kept=Kept.SPEC,
+        title="App",
+        option=Option(
+            metavar="APP",
+            help={
+                SUBMIT: "A web program, such as tensorboard (`corral app known`); its arguments follow after `--`.",
+            },
+        ),
+    ),
+    JobField(
+        name="port",
+        kept=Kept.SPEC,
+        attribute="app_port",
+        option=Option(
+            type=int,
+            metavar="PORT",
+            help={
+                SUBMIT: "The port at which the job's program serves a page; 0: a free one, in CORRAL_APP_PORT.",
+            },
+        ),
+    ),
+    JobField(
+        name="app_name",
+        kept=Kept.SPEC,
+        option=Option(metavar="NAME", help={SUBMIT: "The name of the page at --port."}),
+    ),
+    JobField(
         name="workdir",
         kept=Kept.SPEC,
         is_private=True,

@@ -50,7 +50,7 @@ from corral.server.routes.scheduling import estimates, queues, receipts, reserva
 from corral.server.routes.storage import object_stores, volume_files, volume_uploads, volumes
 from corral.server.routes.system import home, options, pages, search, servers, settings, system
 from corral.server.routes.whatif import shadow, simulations
-from corral.server.routes.workbenches import jupyter, workbenches
+from corral.server.routes.workbenches import app_pages, apps, jupyter, tunnels, workbenches
 from corral.server.system.licences import watch_licence
 from corral.server.wiring.forwarding import Forwarding, Peer
 from corral.server.workbenches.workbench_site import WorkbenchSites
@@ -68,6 +68,9 @@ ROUTERS = (
     volume_uploads.router,
     workbenches.router,
     jupyter.router,
+    app_pages.router,
+    apps.router,
+    tunnels.router,
     checkpoints.router,
     events.router,
     nodes.router,

@@ -21,7 +21,7 @@ from corral.control.standby.lease import HeldLease
 from corral.core.model import ENDED
 from corral.engines.attempts.isolation import Isolation
 from corral.engines.storage.driver import DirectoryVolumes
-from corral.engines.workbenches import workbench_host, workbench_relay, workbench_start
+from corral.engines.workbenches import app_host, workbench_host, workbench_relay, workbench_start
 from corral.engines.workbenches.tool_probe import LocalTools
 from corral.server.auth.identity import Identities
 from corral.server.auth.passwords import Passwords
@@ -57,6 +57,7 @@ log = logging.getLogger("corral.server")
 _WORKBENCH_PROGRAMS = {
     "host.py": Path(workbench_start.__file__),
     workbench_start.PROGRAM: Path(workbench_host.__file__),
+    "app.py": Path(app_host.__file__),
     workbench_host.RELAY: Path(workbench_relay.__file__),
 }
 

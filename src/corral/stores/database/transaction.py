@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 
 from corral.control.ports import (
     AlertTable,
+    AppShareTable,
     AttemptTable,
     BudgetTable,
     CatalogTable,
@@ -63,6 +64,7 @@ from corral.stores.storage.volumes import SqlVolumeTable
 from corral.stores.system.event_log import SqlCycleTable, SqlEventTable
 from corral.stores.system.request_keys import SqlRequestKeyTable
 from corral.stores.whatif.simulations import SqlShadowTable, SqlSimulationTable
+from corral.stores.workbenches.app_shares import SqlAppShareTable
 
 
 class SqlTransaction:
@@ -78,6 +80,7 @@ class SqlTransaction:
     catalog: CatalogTable
     ssh_keys: SshKeyTable
     secrets: SecretTable
+    app_shares: AppShareTable
     images: ImageTable
     providers: ProviderTable
     events: EventTable
@@ -110,6 +113,7 @@ class SqlTransaction:
         self.catalog = SqlCatalogTable(connection)
         self.ssh_keys = SqlSshKeyTable(connection)
         self.secrets = SqlSecretTable(connection)
+        self.app_shares = SqlAppShareTable(connection)
         self.images = SqlImageTable(connection)
         self.providers = SqlProviderTable(connection)
         self.events = SqlEventTable(connection)

@@ -55,6 +55,7 @@ ONLY_GROUPS = {
     ("files",),
     ("preset",),
     ("registry",),
+    ("app",),
     ("secret",),
     ("volume",),
     ("object-store",),

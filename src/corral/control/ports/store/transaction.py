@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from corral.control.ports.store.alerts import AlertTable, ChannelTable, ReportTable
+from corral.control.ports.store.apps import AppShareTable
 from corral.control.ports.store.budgets import BudgetTable
 from corral.control.ports.store.datasets import DatasetTable
 from corral.control.ports.store.fleet import CatalogTable, FleetTable, HealthTable, ImageTable
@@ -64,6 +65,7 @@ class Transaction(Protocol):
     catalog: CatalogTable
     ssh_keys: SshKeyTable
     secrets: SecretTable
+    app_shares: AppShareTable
     images: ImageTable
     providers: ProviderTable
     events: EventTable

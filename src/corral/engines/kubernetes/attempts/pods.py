@@ -73,6 +73,8 @@ def check_order(order: LaunchOrder, rules: PodRules) -> None:
         raise LaunchRefused(f"the command and its environment are longer than {MAX_ORDER_CHARS} characters")
     if order.command == HOST_COMMAND:
         raise LaunchRefused("workbenches cannot run on a Kubernetes cluster yet: choose another cluster for it")
+    if order.has_app:
+        raise LaunchRefused("apps cannot run on a Kubernetes cluster yet: choose another cluster for the job")
     if not order.image and not rules.default_image:
         raise LaunchRefused(
             "a job on Kubernetes needs an image: submit it with --image, or an operator sets "

@@ -29,6 +29,7 @@ PATHS = {
     "kind": "The kind of the asset: model or dataset.",
     "login": "The name of the login.",
     "secret": "The name of the secret.",
+    "share": "The group, or the id of the link.",
     "node": "The name of the node.",
     "operation": "The id of the operation.",
     "pack": "The id of the pack.",

@@ -169,6 +169,15 @@ class JobCreate(JobSettings):
         default=None,
         description="Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.",
     )
+    app: Annotated[Text, Field(min_length=1, max_length=63)] | None = Field(
+        default=None, description="A web program that corral knows; `command` has its arguments."
+    )
+    port: Annotated[int, Field(ge=0, le=65_535)] | None = Field(
+        default=None,
+        description="The port of the loopback address at which the command serves a page; 0: a free port, which the "
+        "command finds in CORRAL_APP_PORT.",
+    )
+    app_name: Annotated[Text, Field(max_length=63)] = Field(default="", description="The name of the page.")
     nodes: Annotated[int, Field(ge=1, le=10_000)] = 1
     grace: Annotated[Duration, Field(le=3600)] | None = None
     max_retries: Annotated[int, Field(ge=0, le=100)] | None = None
