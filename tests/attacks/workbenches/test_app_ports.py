@@ -24,7 +24,7 @@ with socket.socket() as listening:
     print(listening.getsockname()[1], flush=True)
     sys.stdin.read()
 """
-NOBODY = 65534
+OTHER_ACCOUNT = 65534
 
 
 @contextmanager
@@ -57,8 +57,8 @@ def test_only_a_program_of_the_job_is_reached(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root to run a program as another account")
 def test_a_program_of_another_account_with_the_environment_of_the_job_is_not_reached(tmp_path: Path) -> None:
-    with program(tmp_path / "j-1", str(NOBODY)) as port:
+    with program(tmp_path / "j-1", str(OTHER_ACCOUNT)) as port:
         with pytest.raises(ConnectionRefusedError):
             connect_to(port, tmp_path / "j-1", os.getuid())
         assert listener_of(port, os.getuid()) is None
-        assert listener_of(port, NOBODY) == "127.0.0.1"
+        assert listener_of(port, OTHER_ACCOUNT) == "127.0.0.1"
