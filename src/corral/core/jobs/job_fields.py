@@ -417,6 +417,7 @@ _ROWS = (
             metavar="APP",
             help={
                 SUBMIT: "A web program, such as tensorboard (`corral app known`); its arguments follow after `--`.",
+                CLONE: "Another web program: `corral app known`.",
             },
         ),
     ),
@@ -429,13 +430,16 @@ _ROWS = (
             metavar="PORT",
             help={
                 SUBMIT: "The port at which the job's program serves a page; 0: a free one, in CORRAL_APP_PORT.",
+                CLONE: "Another port at which the program serves a page.",
             },
         ),
     ),
     JobField(
         name="app_name",
         kept=Kept.SPEC,
-        option=Option(metavar="NAME", help={SUBMIT: "The name of the page at --port."}),
+        option=Option(
+            metavar="NAME", help={SUBMIT: "The name of the page at --port.", CLONE: "Another name of the page."}
+        ),
     ),
     JobField(
         name="workdir",
