@@ -284,6 +284,107 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/apps": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Apps
+         * @description Apps of the caller's jobs that wait or run, and those that are shared with the caller's group; for operators,
+         *     those of all users.
+         */
+        get: operations["list_apps"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/apps/known": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Known Apps
+         * @description Programs that `app` of a job can name.
+         */
+        get: operations["list_known_apps"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/apps/{job}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get App
+         * @description The app of a job.
+         */
+        get: operations["get_app"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/apps/{job}/shares": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Share App
+         * @description Let the members of a group, or every user who has a link, open the app of one's own job.
+         */
+        post: operations["share_app"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/apps/{job}/shares/{kind}/{share}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete App Share
+         * @description End a share. Browsers that are connected lose access within seconds.
+         */
+        delete: operations["delete_app_share"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/auth/login": {
         parameters: {
             query?: never;
@@ -3710,6 +3811,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/secrets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Secrets
+         * @description The caller's secrets and those of the caller's group, without their values; operators see those of all groups.
+         */
+        get: operations["list_secrets"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/secrets/{secret}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Put Secret
+         * @description Store a secret, or replace its value. Attempts that start later get the new value.
+         */
+        put: operations["put_secret"];
+        post?: never;
+        /**
+         * Delete Secret
+         * @description Delete a secret. Jobs that run keep it.
+         */
+        delete: operations["delete_secret"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/servers": {
         parameters: {
             query?: never;
@@ -4762,6 +4907,139 @@ export interface components {
             /** Until */
             until: string;
             usage: components["schemas"]["UsageBreakdownView"];
+        };
+        /**
+         * AppLinkView
+         * @example {
+         *       "address": "registry.example.org/team/train:1.4",
+         *       "created_at": "2026-11-18T09:30:00Z",
+         *       "expires_at": "2026-11-18T09:30:00Z",
+         *       "kind": "training",
+         *       "name": "resnet"
+         *     }
+         */
+        AppLinkView: {
+            /**
+             * Address
+             * @description The link, which is shown once. A user must be signed in to use it.
+             */
+            address: string;
+            /** Created At */
+            created_at: string;
+            /**
+             * Expires At
+             * @description null: until it is removed.
+             */
+            expires_at: string | null;
+            /**
+             * Kind
+             * @description group or link
+             */
+            kind: string;
+            /**
+             * Name
+             * @description The group, or the id of the link.
+             */
+            name: string;
+        };
+        /**
+         * AppShareCreate
+         * @example {}
+         */
+        AppShareCreate: {
+            /**
+             * Group
+             * @description Share with this group; null: make a link.
+             */
+            group?: string | null;
+            /**
+             * Lasts
+             * @description How long; for a link at most 30 days, and 1 day if it is not given.
+             */
+            lasts?: (number | string) | null;
+        };
+        /**
+         * AppShareView
+         * @example {
+         *       "created_at": "2026-11-18T09:30:00Z",
+         *       "expires_at": "2026-11-18T09:30:00Z",
+         *       "kind": "training",
+         *       "name": "resnet"
+         *     }
+         */
+        AppShareView: {
+            /** Created At */
+            created_at: string;
+            /**
+             * Expires At
+             * @description null: until it is removed.
+             */
+            expires_at: string | null;
+            /**
+             * Kind
+             * @description group or link
+             */
+            kind: string;
+            /**
+             * Name
+             * @description The group, or the id of the link.
+             */
+            name: string;
+        };
+        /**
+         * AppView
+         * @example {
+         *       "address": "registry.example.org/team/train:1.4",
+         *       "app": "app",
+         *       "job_id": "job-id",
+         *       "name": "resnet",
+         *       "ready": true,
+         *       "shares": [
+         *         {
+         *           "created_at": "2026-11-18T09:30:00Z",
+         *           "expires_at": "2026-11-18T09:30:00Z",
+         *           "kind": "training",
+         *           "name": "resnet"
+         *         }
+         *       ],
+         *       "state": "running",
+         *       "title": "ResNet on our images",
+         *       "user": "ann"
+         *     }
+         */
+        AppView: {
+            /**
+             * Address
+             * @description The page; it leads through the console to an origin of its own.
+             */
+            address: string;
+            /**
+             * App
+             * @description The app, if corral knows it.
+             */
+            app: string | null;
+            /** Job Id */
+            job_id: string;
+            /**
+             * Name
+             * @description The job's name.
+             */
+            name: string;
+            /**
+             * Ready
+             * @description Whether the program accepts connections.
+             */
+            ready: boolean;
+            /**
+             * Shares
+             * @description Shown to the job's owner and to operators only.
+             */
+            shares: components["schemas"]["AppShareView"][];
+            state: components["schemas"]["JobState"];
+            /** Title */
+            title: string;
+            /** User */
+            user: string;
         };
         /**
          * ArrayStop
@@ -7955,6 +8233,17 @@ export interface components {
              */
             after?: string[] | null;
             /**
+             * App
+             * @description A web program that corral knows; `command` has its arguments.
+             */
+            app?: string | null;
+            /**
+             * App Name
+             * @description The name of the page.
+             * @default
+             */
+            app_name?: string;
+            /**
              * Array
              * @description Indexes, such as 0-99, 0-99:5 or 1,3,7; with pack also 1-500%8: eight jobs.
              * @example 0-99
@@ -8085,6 +8374,11 @@ export interface components {
                 [key: string]: boolean | number | string;
             } | null;
             /**
+             * Port
+             * @description The port of the loopback address at which the command serves a page; 0: a free port, which the command finds in CORRAL_APP_PORT.
+             */
+            port?: number | null;
+            /**
              * Preemptible
              * @description Whether the job may be preempted; null: yes, except for a workbench. A job that may not be preempted never gets GPUs that are guaranteed to other queues.
              */
@@ -8108,6 +8402,12 @@ export interface components {
              * @description Failures of the program that lead to another attempt: exit, oom, any, or exit codes; node and gpu always do. Null: the installation's default.
              */
             retry_on?: string | string[] | null;
+            /**
+             * Secrets
+             * @description Secrets of the user or the user's group: NAME or NAME=VARIABLE is an environment variable, NAME:file a file, whose path is in NAME_FILE.
+             * @default []
+             */
+            secrets?: string | string[];
             /** Time */
             time?: (number | string) | null;
             /**
@@ -8157,6 +8457,17 @@ export interface components {
              */
             after?: string[] | null;
             /**
+             * App
+             * @description A web program that corral knows; `command` has its arguments.
+             */
+            app?: string | null;
+            /**
+             * App Name
+             * @description The name of the page.
+             * @default
+             */
+            app_name?: string;
+            /**
              * Checkpoint Interval
              * @description How often the program should save a checkpoint; null: the installation's default.
              */
@@ -8273,6 +8584,11 @@ export interface components {
                 [key: string]: boolean | number | string;
             } | null;
             /**
+             * Port
+             * @description The port of the loopback address at which the command serves a page; 0: a free port, which the command finds in CORRAL_APP_PORT.
+             */
+            port?: number | null;
+            /**
              * Preemptible
              * @description Whether the job may be preempted; null: yes, except for a workbench. A job that may not be preempted never gets GPUs that are guaranteed to other queues.
              */
@@ -8296,6 +8612,12 @@ export interface components {
              * @description Failures of the program that lead to another attempt: exit, oom, any, or exit codes; node and gpu always do. Null: the installation's default.
              */
             retry_on?: string | string[] | null;
+            /**
+             * Secrets
+             * @description Secrets of the user or the user's group: NAME or NAME=VARIABLE is an environment variable, NAME:file a file, whose path is in NAME_FILE.
+             * @default []
+             */
+            secrets?: string | string[];
             /** Time */
             time?: (number | string) | null;
             /**
@@ -8344,6 +8666,17 @@ export interface components {
              */
             after?: string[] | null;
             /**
+             * App
+             * @description A web program that corral knows; `command` has its arguments.
+             */
+            app?: string | null;
+            /**
+             * App Name
+             * @description The name of the page.
+             * @default
+             */
+            app_name?: string;
+            /**
              * Checkpoint Interval
              * @description How often the program should save a checkpoint; null: the installation's default.
              */
@@ -8460,6 +8793,11 @@ export interface components {
                 [key: string]: boolean | number | string;
             } | null;
             /**
+             * Port
+             * @description The port of the loopback address at which the command serves a page; 0: a free port, which the command finds in CORRAL_APP_PORT.
+             */
+            port?: number | null;
+            /**
              * Preemptible
              * @description Whether the job may be preempted; null: yes, except for a workbench. A job that may not be preempted never gets GPUs that are guaranteed to other queues.
              */
@@ -8483,6 +8821,12 @@ export interface components {
              * @description Failures of the program that lead to another attempt: exit, oom, any, or exit codes; node and gpu always do. Null: the installation's default.
              */
             retry_on?: string | string[] | null;
+            /**
+             * Secrets
+             * @description Secrets of the user or the user's group: NAME or NAME=VARIABLE is an environment variable, NAME:file a file, whose path is in NAME_FILE.
+             * @default []
+             */
+            secrets?: string | string[];
             /** Time */
             time?: (number | string) | null;
             /**
@@ -8993,6 +9337,21 @@ export interface components {
              */
             after: string[];
             allocation: components["schemas"]["AllocationView"] | null;
+            /**
+             * App
+             * @description The web program of the job, if corral knows it.
+             */
+            app?: string | null;
+            /**
+             * App Name
+             * @default
+             */
+            app_name?: string;
+            /**
+             * App Port
+             * @description The port at which the job's own program serves a page.
+             */
+            app_port?: number | null;
             array?: components["schemas"]["ArrayView"] | null;
             /** Attempt */
             attempt: number;
@@ -9150,6 +9509,11 @@ export interface components {
              * @description Failures of the program that lead to another attempt.
              */
             retry_on: string[];
+            /**
+             * Secrets
+             * @description Secrets that the job gets, without their values; shown like the command.
+             */
+            secrets?: string[] | null;
             /** Started At */
             started_at: string | null;
             state: components["schemas"]["JobState"];
@@ -9206,6 +9570,34 @@ export interface components {
             cpus: components["schemas"]["HeldView"];
             gpus: components["schemas"]["HeldView"];
             memory_bytes: components["schemas"]["HeldView"];
+        };
+        /**
+         * KnownAppView
+         * @example {
+         *       "command": [
+         *         "python",
+         *         "train.py"
+         *       ],
+         *       "name": "resnet",
+         *       "socket": true,
+         *       "title": "ResNet on our images"
+         *     }
+         */
+        KnownAppView: {
+            /**
+             * Command
+             * @description The program that must be installed on the node or in the image.
+             */
+            command: string[];
+            /** Name */
+            name: string;
+            /**
+             * Socket
+             * @description Whether other accounts of the node cannot connect to it.
+             */
+            socket: boolean;
+            /** Title */
+            title: string;
         };
         /**
          * LastCycleView
@@ -9473,6 +9865,37 @@ export interface components {
         ListView_AlertView_: {
             /** Items */
             items: components["schemas"]["AlertView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /**
+         * ListView[AppView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "address": "registry.example.org/team/train:1.4",
+         *           "app": "app",
+         *           "job_id": "job-id",
+         *           "name": "resnet",
+         *           "ready": true,
+         *           "shares": [
+         *             {
+         *               "created_at": "2026-11-18T09:30:00Z",
+         *               "expires_at": "2026-11-18T09:30:00Z",
+         *               "kind": "training",
+         *               "name": "resnet"
+         *             }
+         *           ],
+         *           "state": "running",
+         *           "title": "ResNet on our images",
+         *           "user": "ann"
+         *         }
+         *       ]
+         *     }
+         */
+        ListView_AppView_: {
+            /** Items */
+            items: components["schemas"]["AppView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
@@ -10048,6 +10471,28 @@ export interface components {
         ListView_JobView_: {
             /** Items */
             items: components["schemas"]["JobView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /**
+         * ListView[KnownAppView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "command": [
+         *             "python",
+         *             "train.py"
+         *           ],
+         *           "name": "resnet",
+         *           "socket": true,
+         *           "title": "ResNet on our images"
+         *         }
+         *       ]
+         *     }
+         */
+        ListView_KnownAppView_: {
+            /** Items */
+            items: components["schemas"]["KnownAppView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
@@ -10748,6 +11193,25 @@ export interface components {
         ListView_ScoreView_: {
             /** Items */
             items: components["schemas"]["ScoreView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /**
+         * ListView[SecretView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "group": "vision",
+         *           "name": "resnet",
+         *           "set_at": "2026-11-18T09:30:00Z",
+         *           "set_by": "set-by"
+         *         }
+         *       ]
+         *     }
+         */
+        ListView_SecretView_: {
+            /** Items */
+            items: components["schemas"]["SecretView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
@@ -15807,6 +16271,46 @@ export interface components {
             items: components["schemas"]["FoundView"][];
         };
         /**
+         * SecretPut
+         * @example {
+         *       "value": "value"
+         *     }
+         */
+        SecretPut: {
+            /**
+             * Group
+             * @description Store it for this group instead of the caller; only operators can set it.
+             */
+            group?: string | null;
+            /**
+             * Value
+             * @description Stored encrypted and never shown again.
+             */
+            value: string;
+        };
+        /**
+         * SecretView
+         * @example {
+         *       "group": "vision",
+         *       "name": "resnet",
+         *       "set_at": "2026-11-18T09:30:00Z",
+         *       "set_by": "set-by"
+         *     }
+         */
+        SecretView: {
+            /**
+             * Group
+             * @description The group that the secret belongs to; null: the caller's own.
+             */
+            group: string | null;
+            /** Name */
+            name: string;
+            /** Set At */
+            set_at: string;
+            /** Set By */
+            set_by: string;
+        };
+        /**
          * Separation
          * @description How jobs of different users are isolated from each other and from the server.
          * @enum {string}
@@ -18166,6 +18670,12 @@ export interface components {
             /** Queue */
             queue?: string | null;
             /**
+             * Secrets
+             * @description Secrets of the user or the user's group: NAME or NAME=VARIABLE is an environment variable, NAME:file a file, whose path is in NAME_FILE.
+             * @default []
+             */
+            secrets?: string | string[];
+            /**
              * Ssh
              * @description Allow the owner's registered SSH keys to log in; null: yes, if there is a key and the node has an SSH server. With an image, null means no.
              */
@@ -19649,6 +20159,363 @@ export interface operations {
             };
             /** @description Conflict: wrong state, name taken, over a limit */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    list_apps: {
+        parameters: {
+            query?: {
+                /** @description Items on a page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_AppView_"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    list_known_apps: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_KnownAppView_"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    get_app: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The job's id, or the name of one of the caller's own jobs. */
+                job: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AppView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    share_app: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The job's id, or the name of one of the caller's own jobs. */
+                job: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AppShareCreate"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AppLinkView"] | components["schemas"]["AppShareView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    delete_app_share: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The job's id, or the name of one of the caller's own jobs. */
+                job: string;
+                /** @description The kind of the asset: model or dataset. */
+                kind: "group" | "link";
+                /** @description The group, or the id of the link. */
+                share: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -36607,6 +37474,235 @@ export interface operations {
             };
             /** @description Not allowed */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    list_secrets: {
+        parameters: {
+            query?: {
+                /** @description Items on a page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_SecretView_"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    put_secret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the secret. */
+                secret: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SecretPut"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SecretView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    delete_secret: {
+        parameters: {
+            query?: {
+                /** @description The group's secret instead of the caller's own. */
+                group?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description The name of the secret. */
+                secret: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

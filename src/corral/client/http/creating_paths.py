@@ -6,6 +6,7 @@ Generated from docs/reference/openapi.json by `make openapi`: do not edit.
 CREATING_PATHS = (
     r"/alert-rules",
     r"/analysis/defragmentation",
+    r"/apps/[^/]+/shares",
     r"/auth/providers",
     r"/budgets/[^/]+/[^/]+/grants",
     r"/channels",

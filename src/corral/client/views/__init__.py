@@ -222,6 +222,8 @@ from corral.client.views.people import (
     QuotaView,
     Role,
     Scope,
+    SecretPut,
+    SecretView,
     SshKeyCreate,
     SshKeyView,
     StatementView,
@@ -357,7 +359,17 @@ from corral.client.views.whatif import (
     TimeSeriesView,
     TraceJobBody,
 )
-from corral.client.views.workbenches import JupyterView, SshView, WorkbenchCreate, WorkbenchView
+from corral.client.views.workbenches import (
+    AppLinkView,
+    AppShareCreate,
+    AppShareView,
+    AppView,
+    JupyterView,
+    KnownAppView,
+    SshView,
+    WorkbenchCreate,
+    WorkbenchView,
+)
 
 __all__ = [
     "AboutView",
@@ -366,6 +378,10 @@ __all__ = [
     "AlertView",
     "AllocationView",
     "AnalysisView",
+    "AppLinkView",
+    "AppShareCreate",
+    "AppShareView",
+    "AppView",
     "ArrayStop",
     "ArrayView",
     "AssetKind",
@@ -490,6 +506,7 @@ __all__ = [
     "JobView",
     "JupyterView",
     "KindQuotaView",
+    "KnownAppView",
     "LastCycleView",
     "LeftOutView",
     "LengthsView",
@@ -626,6 +643,8 @@ __all__ = [
     "ScorePointView",
     "ScoreView",
     "SearchView",
+    "SecretPut",
+    "SecretView",
     "Separation",
     "SeriesView",
     "ServerRole",

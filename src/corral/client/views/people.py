@@ -256,6 +256,14 @@ class QuotaUsageView(TypedDict):
     volumes: dict[str, HeldView]
 
 
+class SecretView(TypedDict):
+    name: str
+    #: The group that the secret belongs to; null: the caller's own.
+    group: str | None
+    set_by: str
+    set_at: str
+
+
 class SshKeyView(TypedDict):
     id: str
     name: str
@@ -528,6 +536,13 @@ class QuotasBatch(TypedDict):
     #: All users, instead of a list of users.
     all: NotRequired[bool]
     users: NotRequired[list[str] | None]
+
+
+class SecretPut(TypedDict):
+    #: Stored encrypted and never shown again.
+    value: str
+    #: Store it for this group instead of the caller; only operators can set it.
+    group: NotRequired[str | None]
 
 
 class SshKeyCreate(TypedDict):

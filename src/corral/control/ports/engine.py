@@ -120,6 +120,12 @@ class LaunchOrder:
     venv: str | None = None
     mounts: tuple[Mount, ...] = ()
     storage: tuple[StorageOrder, ...] = ()
+    #: whether the command serves a page that corral opens for users
+    has_app: bool = False
+    #: secrets that the job names, and, once they are looked up, the variables that hold their values: never logged, nor
+    #: written where others can read
+    secrets: tuple[str, ...] = ()
+    secret_env: Mapping[str, str] = field(default_factory=dict, repr=False)
     #: the account of the operating system that the processes belong to; None means the server's own
     os_user: str | None = None
 

@@ -13,6 +13,7 @@ from corral.control.records.alerts import (
     ReportSchedule,
     ReportState,
 )
+from corral.control.records.apps import AppShare, AppShareKind
 from corral.control.records.budgets import BudgetRecord, EntryKind, LedgerEntry
 from corral.control.records.catalog import (
     AssetKind,
@@ -86,6 +87,7 @@ from corral.control.records.people import (
 from corral.control.records.receipts import ReceiptFilter, ReceiptRecord
 from corral.control.records.requests import RequestKeyRecord
 from corral.control.records.scheduling import ReservationRecord
+from corral.control.records.secrets import SecretRecord
 from corral.control.records.sharing import Share, ShareKind, ShareMode
 from corral.control.records.volumes import (
     ObjectStoreKind,
@@ -114,6 +116,8 @@ __all__ = [
     "TASK_MODE_LABEL",
     "USUAL_FUNCTIONS",
     "AlertFilter",
+    "AppShare",
+    "AppShareKind",
     "AssetKind",
     "AttemptRecord",
     "BudgetRecord",
@@ -170,6 +174,7 @@ __all__ = [
     "Role",
     "Scope",
     "ScorePoint",
+    "SecretRecord",
     "ShadowRecord",
     "Share",
     "ShareKind",

@@ -87,6 +87,7 @@ def at_work(base: Foundation, parts: ExitStack, servers: Servers) -> Workers:
         workers.operation_runner,
         BackupWorker(settings, clock),
         BudgetWorker(controller=controller, clock=clock),
+        base.secret_orders,
         DrainWorker(controller=controller, clock=clock),
         DefragmentationWorker(
             controller=controller,

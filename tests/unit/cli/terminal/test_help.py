@@ -55,6 +55,8 @@ ONLY_GROUPS = {
     ("files",),
     ("preset",),
     ("registry",),
+    ("app",),
+    ("secret",),
     ("volume",),
     ("object-store",),
     ("dataset",),

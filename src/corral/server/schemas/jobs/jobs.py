@@ -135,6 +135,12 @@ class JobView(View):
         description="The command, env and workdir are shown to the job's owner and to operators only."
     )
     env: dict[str, str]
+    secrets: tuple[str, ...] | None = Field(
+        default=None, description="Secrets that the job gets, without their values; shown like the command."
+    )
+    app: str | None = Field(default=None, description="The web program of the job, if corral knows it.")
+    app_port: int | None = Field(default=None, description="The port at which the job's own program serves a page.")
+    app_name: str = ""
     workdir: str | None
     image: str | None = Field(default=None, description="As it was given: the name of an image, or an address.")
     venv: str | None = None
