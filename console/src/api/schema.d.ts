@@ -7725,7 +7725,7 @@ export interface components {
          * InboxKind
          * @enum {string}
          */
-        InboxKind: "started" | "ended" | "failed" | "preempted" | "idle" | "storage" | "shared" | "fleet";
+        InboxKind: "started" | "ended" | "failed" | "preempted" | "idle" | "stalled" | "storage" | "shared" | "fleet";
         /**
          * InboxRead
          * @example {
@@ -7750,7 +7750,7 @@ export interface components {
         InboxSettings: {
             /**
              * Muted
-             * @description Any of: started, ended, failed, preempted, idle, storage, shared, fleet.
+             * @description Any of: started, ended, failed, preempted, idle, stalled, storage, shared, fleet.
              */
             muted: string[];
         };
@@ -7984,6 +7984,11 @@ export interface components {
             /** Queue */
             queue?: string | null;
             /**
+             * Restart If Hung
+             * @description Whether the job is restarted elsewhere, as a retry, if its program reports steps by corral.checkpoint and then none for long.
+             */
+            restart_if_hung?: boolean | null;
+            /**
              * Restart Unsaved
              * @description Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.
              */
@@ -8172,6 +8177,11 @@ export interface components {
             /** Queue */
             queue?: string | null;
             /**
+             * Restart If Hung
+             * @description Whether the job is restarted elsewhere, as a retry, if its program reports steps by corral.checkpoint and then none for long.
+             */
+            restart_if_hung?: boolean | null;
+            /**
              * Restart Unsaved
              * @description Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.
              */
@@ -8359,6 +8369,11 @@ export interface components {
             /** Queue */
             queue?: string | null;
             /**
+             * Restart If Hung
+             * @description Whether the job is restarted elsewhere, as a retry, if its program reports steps by corral.checkpoint and then none for long.
+             */
+            restart_if_hung?: boolean | null;
+            /**
              * Restart Unsaved
              * @description Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.
              */
@@ -8527,6 +8542,12 @@ export interface components {
              * @description Null: chosen among the queues that the user may use.
              */
             queue?: string | null;
+            /**
+             * Restart If Hung
+             * @description Whether the job is restarted elsewhere if it hangs.
+             * @default false
+             */
+            restart_if_hung?: boolean;
             /**
              * Restart Unsaved
              * @description Whether the job may start over for a resize before it has saved a checkpoint.
@@ -8831,6 +8852,7 @@ export interface components {
          *       "flavor": "flavor",
          *       "gpus": 2,
          *       "grace_seconds": 1,
+         *       "hung_since": "hung-since",
          *       "id": "j-12",
          *       "idles": true,
          *       "kind": "training",
@@ -8858,11 +8880,13 @@ export interface components {
          *       "priority": 5,
          *       "queue": "default",
          *       "queued_at": "2026-11-18T09:30:00Z",
+         *       "restart_if_hung": true,
          *       "restart_unsaved": true,
          *       "retries": 1,
          *       "retry_on": [
          *         "retry-on"
          *       ],
+         *       "slow_since": "slow-since",
          *       "started_at": "2026-11-18T09:30:00Z",
          *       "state": "running",
          *       "stopping_for": "stopping-for",
@@ -8943,6 +8967,11 @@ export interface components {
             gpus: number;
             /** Grace Seconds */
             grace_seconds: number;
+            /**
+             * Hung Since
+             * @description Since when the program has done no step; null: it is not known to hang.
+             */
+            hung_since: string | null;
             /** Id */
             id: string;
             /** @description Set if the owner was warned that the job does not use its GPUs; only set for a single job. */
@@ -9024,6 +9053,11 @@ export interface components {
             /** Queued At */
             queued_at: string | null;
             /**
+             * Restart If Hung
+             * @description Whether the job is restarted elsewhere if its program reports no more steps.
+             */
+            restart_if_hung: boolean;
+            /**
              * Restart Unsaved
              * @description Whether the job may start over for a resize before it has saved a checkpoint.
              */
@@ -9035,6 +9069,11 @@ export interface components {
              * @description Failures of the program that lead to another attempt.
              */
             retry_on: string[];
+            /**
+             * Slow Since
+             * @description Since when the program does far fewer steps per minute than before.
+             */
+            slow_since: string | null;
             /** Started At */
             started_at: string | null;
             state: components["schemas"]["JobState"];
@@ -9887,6 +9926,7 @@ export interface components {
          *           "flavor": "flavor",
          *           "gpus": 2,
          *           "grace_seconds": 1,
+         *           "hung_since": "hung-since",
          *           "id": "j-12",
          *           "idles": true,
          *           "kind": "training",
@@ -9914,11 +9954,13 @@ export interface components {
          *           "priority": 5,
          *           "queue": "default",
          *           "queued_at": "2026-11-18T09:30:00Z",
+         *           "restart_if_hung": true,
          *           "restart_unsaved": true,
          *           "retries": 1,
          *           "retry_on": [
          *             "retry-on"
          *           ],
+         *           "slow_since": "slow-since",
          *           "started_at": "2026-11-18T09:30:00Z",
          *           "state": "running",
          *           "stopping_for": "stopping-for",
@@ -10896,6 +10938,7 @@ export interface components {
          *             "flavor": "flavor",
          *             "gpus": 2,
          *             "grace_seconds": 1,
+         *             "hung_since": "hung-since",
          *             "id": "j-12",
          *             "idles": true,
          *             "kind": "training",
@@ -10921,9 +10964,11 @@ export interface components {
          *             "priority": 5,
          *             "queue": "default",
          *             "queued_at": "2026-11-18T09:30:00Z",
+         *             "restart_if_hung": true,
          *             "restart_unsaved": true,
          *             "retries": 1,
          *             "retry_on": [],
+         *             "slow_since": "slow-since",
          *             "started_at": "2026-11-18T09:30:00Z",
          *             "state": "running",
          *             "stopping_for": "stopping-for",
@@ -11143,6 +11188,7 @@ export interface components {
          *             "flavor": "flavor",
          *             "gpus": 2,
          *             "grace_seconds": 1,
+         *             "hung_since": "hung-since",
          *             "id": "j-12",
          *             "idles": true,
          *             "kind": "training",
@@ -11168,9 +11214,11 @@ export interface components {
          *             "priority": 5,
          *             "queue": "default",
          *             "queued_at": "2026-11-18T09:30:00Z",
+         *             "restart_if_hung": true,
          *             "restart_unsaved": true,
          *             "retries": 1,
          *             "retry_on": [],
+         *             "slow_since": "slow-since",
          *             "started_at": "2026-11-18T09:30:00Z",
          *             "state": "running",
          *             "stopping_for": "stopping-for",
@@ -16923,6 +16971,7 @@ export interface components {
          *         "flavor": "flavor",
          *         "gpus": 2,
          *         "grace_seconds": 1,
+         *         "hung_since": "hung-since",
          *         "id": "j-12",
          *         "idles": true,
          *         "kind": "training",
@@ -16950,11 +16999,13 @@ export interface components {
          *         "priority": 5,
          *         "queue": "default",
          *         "queued_at": "2026-11-18T09:30:00Z",
+         *         "restart_if_hung": true,
          *         "restart_unsaved": true,
          *         "retries": 1,
          *         "retry_on": [
          *           "retry-on"
          *         ],
+         *         "slow_since": "slow-since",
          *         "started_at": "2026-11-18T09:30:00Z",
          *         "state": "running",
          *         "stopping_for": "stopping-for",
@@ -18108,6 +18159,7 @@ export interface components {
          *         "flavor": "flavor",
          *         "gpus": 2,
          *         "grace_seconds": 1,
+         *         "hung_since": "hung-since",
          *         "id": "j-12",
          *         "idles": true,
          *         "kind": "training",
@@ -18135,11 +18187,13 @@ export interface components {
          *         "priority": 5,
          *         "queue": "default",
          *         "queued_at": "2026-11-18T09:30:00Z",
+         *         "restart_if_hung": true,
          *         "restart_unsaved": true,
          *         "retries": 1,
          *         "retry_on": [
          *           "retry-on"
          *         ],
+         *         "slow_since": "slow-since",
          *         "started_at": "2026-11-18T09:30:00Z",
          *         "state": "running",
          *         "stopping_for": "stopping-for",

@@ -90,6 +90,8 @@ class EndReason(StrEnum):
     DEPENDENCY_FAILED = "dependency_failed"
     #: the job used more local disk than allowed
     DISK_QUOTA = "disk_quota"
+    #: the program did no step for long, and its owner wants a restart then
+    HUNG = "hung"
 
 
 class NodeState(StrEnum):
@@ -297,6 +299,11 @@ class Job:
     retry_on: tuple[str, ...] = ()
     #: whether it may hold GPUs without using them for long: then zero use is no sign of a fault
     idles: bool = False
+    #: whether it is restarted elsewhere if its program reports no more steps; that uses up a retry
+    restart_if_hung: bool = False
+    #: since when the present attempt does no step, or does fewer than usual; None if it does
+    hung_since: float | None = None
+    slow_since: float | None = None
     #: platform failures in a row without a checkpoint in between; they are no retries
     faults: int = 0
     #: no start before this time: a back-off after a failure, or after the cluster returned the job

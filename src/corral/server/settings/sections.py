@@ -20,6 +20,7 @@ from corral.core.scheduling.placement import POLICIES as PLACEMENT_POLICIES
 from corral.core.snapshot.installation import DEFAULT_RACK_LABEL
 from corral.engines.local.virtual import parse_virtual_gpus, parse_virtual_nodes
 from corral.server.schemas.base import environment
+from corral.server.settings.monitoring_sections import HealthSettings, IdleReclaimSettings, PaceSettings
 from corral.server.settings.section_base import GpuCount, Section, Size, Texts
 from corral.server.settings.section_rules import (
     database_place,
@@ -125,37 +126,6 @@ class AlertThresholds(Section):
     duration_seconds: Annotated[float, Field(ge=0, le=2_592_000)] = 60
 
 
-class HealthSettings(Section):
-    """When a GPU becomes suspect or failed. It is too hot above `alert_thresholds.temperature`."""
-
-    #: bad readings in a row after which a suspect GPU counts as failed
-    confirm_readings: Annotated[int, Field(ge=1, le=1000)] = 3
-    #: idle time of a GPU under a running job after which it is suspect; null: idleness does not affect health
-    idle_grace_minutes: Annotated[float, Field(gt=0, le=10_080)] | None = 5
-    #: idle time after which the GPU has failed, and its job is moved; never before it is suspect
-    idle_fail_minutes: Annotated[float, Field(gt=0, le=10_080)] = 30
-    #: time without faults after which a suspect GPU is healthy again; doubled with each relapse within a day
-    recover_minutes: Annotated[float, Field(gt=0, le=10_080)] = 5
-
-
-class IdleReclaimSettings(Section):
-    """Handling of jobs that hold GPUs and do not use them. Off by default."""
-
-    #: warn jobs that hold GPUs without using them, and stop them then
-    enabled: bool = False
-    #: length of the observed period
-    window_minutes: Annotated[float, Field(gt=0, le=10_080)] = 30
-    #: a GPU is idle below this utilisation, in the overview, in the analysis and in reports, too; a job is idle if the
-    #: mean utilisation of its GPUs is below it
-    utilization: Fraction = 0.02
-    #: from the warning to the stop
-    warning_minutes: Annotated[float, Field(ge=0, le=10_080)] = 10
-    #: extra time that the owner can request once per warning
-    extension_minutes: Annotated[float, Field(gt=0, le=10_080)] = 60
-    #: workbenches are often idle while their user thinks
-    include_workbenches: bool = False
-
-
 class MonitoringSettings(Section):
     #: between two readings of the GPUs
     interval_seconds: Annotated[float, Field(ge=0.5, le=3600)] = 5
@@ -170,6 +140,7 @@ class MonitoringSettings(Section):
     alert_thresholds: AlertThresholds = AlertThresholds()
     health: HealthSettings = HealthSettings()
     idle_reclaim: IdleReclaimSettings = IdleReclaimSettings()
+    pace: PaceSettings = PaceSettings()
 
 
 class KindQuotaSettings(Section):

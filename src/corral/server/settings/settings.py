@@ -23,6 +23,7 @@ from corral.core.jobs.retries import ANY
 from corral.core.model import WHOLE, JobKind
 from corral.core.monitoring.health.model import HealthRules
 from corral.core.monitoring.idleness import IdleRules
+from corral.core.monitoring.step_rates import PaceRules
 from corral.core.people.quota import Quota
 from corral.core.reports.analysis.model import AnalysisRules
 from corral.core.scheduling.ordering.cost import OrderingRules, Weights
@@ -165,6 +166,17 @@ class Settings(SettingsFile):
             extension_seconds=idle.extension_minutes * 60,
             include_workbenches=idle.include_workbenches,
             interval_seconds=self.monitoring.interval_seconds,
+        )
+
+    @property
+    def pace_rules(self) -> PaceRules:
+        pace = self.monitoring.pace
+        return PaceRules(
+            enabled=pace.enabled,
+            hung_seconds=pace.hung_minutes * 60,
+            hung_steps=pace.hung_steps,
+            slow_factor=pace.slow_factor,
+            window_seconds=pace.window_minutes * 60,
         )
 
     @property

@@ -1,0 +1,57 @@
+"""Settings of GPU health, idle jobs and stalled jobs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from corral.server.settings.section_base import Section
+
+Fraction = Annotated[float, Field(ge=0, le=1)]
+
+
+class HealthSettings(Section):
+    """When a GPU becomes suspect or failed. It is too hot above `alert_thresholds.temperature`."""
+
+    #: bad readings in a row after which a suspect GPU counts as failed
+    confirm_readings: Annotated[int, Field(ge=1, le=1000)] = 3
+    #: idle time of a GPU under a running job after which it is suspect; null: idleness does not affect health
+    idle_grace_minutes: Annotated[float, Field(gt=0, le=10_080)] | None = 5
+    #: idle time after which the GPU has failed, and its job is moved; never before it is suspect
+    idle_fail_minutes: Annotated[float, Field(gt=0, le=10_080)] = 30
+    #: time without faults after which a suspect GPU is healthy again; doubled with each relapse within a day
+    recover_minutes: Annotated[float, Field(gt=0, le=10_080)] = 5
+
+
+class IdleReclaimSettings(Section):
+    """Handling of jobs that hold GPUs and do not use them. Off by default."""
+
+    #: warn jobs that hold GPUs without using them, and stop them then
+    enabled: bool = False
+    #: length of the observed period
+    window_minutes: Annotated[float, Field(gt=0, le=10_080)] = 30
+    #: a GPU is idle below this utilisation, in the overview, in the analysis and in reports, too; a job is idle if the
+    #: mean utilisation of its GPUs is below it
+    utilization: Fraction = 0.02
+    #: from the warning to the stop
+    warning_minutes: Annotated[float, Field(ge=0, le=10_080)] = 10
+    #: extra time that the owner can request once per warning
+    extension_minutes: Annotated[float, Field(gt=0, le=10_080)] = 60
+    #: workbenches are often idle while their user thinks
+    include_workbenches: bool = False
+
+
+class PaceSettings(Section):
+    """Trainings that hang or slow down, judged by the steps that `corral.checkpoint` reports."""
+
+    #: follow the steps of running jobs, and notify the owners of jobs that hang or slow down
+    enabled: bool = True
+    #: the least time without a step that counts as a hang
+    hung_minutes: Annotated[float, Field(gt=0, le=10_080)] = 20
+    #: a hang is also at least so many times as long as a step usually takes
+    hung_steps: Annotated[float, Field(ge=1, le=1_000_000)] = 20
+    #: a training is slow below this part of its usual steps per minute
+    slow_factor: Fraction = 0.5
+    #: over how long steps per minute are measured
+    window_minutes: Annotated[float, Field(gt=0, le=1440)] = 10
