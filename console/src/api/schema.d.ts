@@ -1458,7 +1458,8 @@ export interface paths {
         put?: never;
         /**
          * Reset Gpu Health
-         * @description Declare a GPU healthy: it can be used again.
+         * @description Declare a GPU healthy: it can be used again. If the configuration says so, a suspect or failed GPU is checked
+         *     first, and returns if it passes.
          */
         post: operations["reset_gpu_health"];
         delete?: never;
@@ -1538,6 +1539,51 @@ export interface paths {
          *     reason.
          */
         patch: operations["edit_group"];
+        trace?: never;
+    };
+    "/api/v1/health-checks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Health Checks
+         * @description Checks with their measurements and problems, the newest first.
+         */
+        get: operations["list_health_checks"];
+        put?: never;
+        /**
+         * Run Health Checks
+         * @description Check a GPU, or every GPU of a node, by jobs of the lowest priority. A suspect or failed GPU returns to use if it
+         *     passes.
+         */
+        post: operations["run_health_checks"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/health-checks/ticket": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Repair Ticket
+         * @description The text of a repair ticket for a GPU: its place, the evidence and its latest checks.
+         */
+        get: operations["get_repair_ticket"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/v1/healthz": {
@@ -5206,6 +5252,39 @@ export interface components {
             name: string;
         };
         /**
+         * Check
+         * @enum {string}
+         */
+        Check: "compute" | "memory" | "pcie" | "disk" | "network" | "dcgm";
+        /**
+         * CheckCause
+         * @enum {string}
+         */
+        CheckCause: "requested" | "return" | "schedule";
+        /**
+         * CheckProblemView
+         * @example {
+         *       "check": "compute",
+         *       "is_fatal": true,
+         *       "text": "text"
+         *     }
+         */
+        CheckProblemView: {
+            check: components["schemas"]["Check"];
+            /**
+             * Is Fatal
+             * @description The GPU computed or stored something wrong; otherwise it is slow.
+             */
+            is_fatal: boolean;
+            /** Text */
+            text: string;
+        };
+        /**
+         * CheckState
+         * @enum {string}
+         */
+        CheckState: "open" | "passed" | "failed" | "unknown";
+        /**
          * CheckView
          * @example {
          *       "detail": "no GPU is free",
@@ -7381,6 +7460,139 @@ export interface components {
             preemptions: components["schemas"]["PairView"];
             utilization: components["schemas"]["PairView"];
             wait_mean_seconds: components["schemas"]["PairView"];
+        };
+        /**
+         * HealthCheckCreate
+         * @example {
+         *       "target": "target"
+         *     }
+         */
+        HealthCheckCreate: {
+            /**
+             * Checks
+             * @description What is checked; null: as the configuration says.
+             */
+            checks?: components["schemas"]["Check"][] | null;
+            /**
+             * Target
+             * @description A GPU, or a node: all its GPUs.
+             */
+            target: string;
+        };
+        /**
+         * HealthCheckView
+         * @example {
+         *       "cause": "requested",
+         *       "checks": [
+         *         "compute"
+         *       ],
+         *       "ended_at": "2026-11-18T09:30:00Z",
+         *       "gpu": "a100-80g-001-gpu0",
+         *       "is_simulated": true,
+         *       "job": "j-12",
+         *       "measurements": [
+         *         {
+         *           "check": "compute",
+         *           "metric": "metric",
+         *           "value": 1
+         *         }
+         *       ],
+         *       "model": "A100-80G",
+         *       "node": "a100-80g-001",
+         *       "problems": [
+         *         {
+         *           "check": "compute",
+         *           "is_fatal": true,
+         *           "text": "text"
+         *         }
+         *       ],
+         *       "requested_at": "2026-11-18T09:30:00Z",
+         *       "requested_by": "requested-by",
+         *       "skipped": [
+         *         "skipped"
+         *       ],
+         *       "state": "open"
+         *     }
+         */
+        HealthCheckView: {
+            cause: components["schemas"]["CheckCause"];
+            /** Checks */
+            checks: components["schemas"]["Check"][];
+            /** Ended At */
+            ended_at: string | null;
+            /** Gpu */
+            gpu: string;
+            /**
+             * Is Simulated
+             * @description The GPU is virtual: the rates are those of the processor.
+             */
+            is_simulated: boolean;
+            /**
+             * Job
+             * @description The job that makes the check.
+             */
+            job: string;
+            /** Measurements */
+            measurements: components["schemas"]["MeasurementView"][];
+            /** Model */
+            model: string;
+            /** Node */
+            node: string;
+            /** Problems */
+            problems: components["schemas"]["CheckProblemView"][];
+            /** Requested At */
+            requested_at: string;
+            /** Requested By */
+            requested_by: string;
+            /**
+             * Skipped
+             * @description What was not checked, and why.
+             */
+            skipped: string[];
+            state: components["schemas"]["CheckState"];
+        };
+        /**
+         * HealthChecksStarted
+         * @example {
+         *       "items": [
+         *         {
+         *           "cause": "requested",
+         *           "checks": [
+         *             "compute"
+         *           ],
+         *           "ended_at": "2026-11-18T09:30:00Z",
+         *           "gpu": "a100-80g-001-gpu0",
+         *           "is_simulated": true,
+         *           "job": "j-12",
+         *           "measurements": [
+         *             {
+         *               "check": "compute",
+         *               "metric": "metric",
+         *               "value": 1
+         *             }
+         *           ],
+         *           "model": "A100-80G",
+         *           "node": "a100-80g-001",
+         *           "problems": [
+         *             {
+         *               "check": "compute",
+         *               "is_fatal": true,
+         *               "text": "text"
+         *             }
+         *           ],
+         *           "requested_at": "2026-11-18T09:30:00Z",
+         *           "requested_by": "requested-by",
+         *           "skipped": [
+         *             "skipped"
+         *           ],
+         *           "state": "open"
+         *         }
+         *       ]
+         *     }
+         */
+        HealthChecksStarted: {
+            /** Items */
+            items: components["schemas"]["HealthCheckView"][];
         };
         /**
          * HealthView
@@ -9810,6 +10022,51 @@ export interface components {
             next_cursor?: string | null;
         };
         /**
+         * ListView[HealthCheckView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "cause": "requested",
+         *           "checks": [
+         *             "compute"
+         *           ],
+         *           "ended_at": "2026-11-18T09:30:00Z",
+         *           "gpu": "a100-80g-001-gpu0",
+         *           "is_simulated": true,
+         *           "job": "j-12",
+         *           "measurements": [
+         *             {
+         *               "check": "compute",
+         *               "metric": "metric",
+         *               "value": 1
+         *             }
+         *           ],
+         *           "model": "A100-80G",
+         *           "node": "a100-80g-001",
+         *           "problems": [
+         *             {
+         *               "check": "compute",
+         *               "is_fatal": true,
+         *               "text": "text"
+         *             }
+         *           ],
+         *           "requested_at": "2026-11-18T09:30:00Z",
+         *           "requested_by": "requested-by",
+         *           "skipped": [
+         *             "skipped"
+         *           ],
+         *           "state": "open"
+         *         }
+         *       ]
+         *     }
+         */
+        ListView_HealthCheckView_: {
+            /** Items */
+            items: components["schemas"]["HealthCheckView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /**
          * ListView[IdentityView]
          * @example {
          *       "items": [
@@ -11425,6 +11682,24 @@ export interface components {
                 [key: string]: components["schemas"]["QuotaView"];
             };
             role: components["schemas"]["Role"];
+        };
+        /**
+         * MeasurementView
+         * @example {
+         *       "check": "compute",
+         *       "metric": "metric",
+         *       "value": 1
+         *     }
+         */
+        MeasurementView: {
+            check: components["schemas"]["Check"];
+            /**
+             * Metric
+             * @description Such as compute_tflops or memory_gb_per_second; more is better.
+             */
+            metric: string;
+            /** Value */
+            value: number;
         };
         /**
          * MetadataView
@@ -14679,6 +14954,19 @@ export interface components {
             username: string;
         };
         /**
+         * RepairTicketView
+         * @example {
+         *       "gpu": "a100-80g-001-gpu0",
+         *       "text": "text"
+         *     }
+         */
+        RepairTicketView: {
+            /** Gpu */
+            gpu: string;
+            /** Text */
+            text: string;
+        };
+        /**
          * ReportCreate
          * @description A period that ends now, or a span from `since` until `until` (now when left out).
          * @example {}
@@ -16158,7 +16446,7 @@ export interface components {
          * @description A sign of a fault.
          * @enum {string}
          */
-        Sign: "hot" | "idle" | "ecc" | "row_remap" | "xid" | "lost" | "self_test" | "operator" | "alert";
+        Sign: "hot" | "idle" | "ecc" | "row_remap" | "xid" | "lost" | "self_test" | "operator" | "alert" | "check";
         /**
          * SignalView
          * @description A signal that a rule can watch.
@@ -25384,6 +25672,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemView"];
                 };
             };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
             /** @description A field is not valid */
             422: {
                 headers: {
@@ -25863,6 +26160,236 @@ export interface operations {
             };
             /** @description Body too large */
             413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    list_health_checks: {
+        parameters: {
+            query?: {
+                gpu?: string | null;
+                node?: string | null;
+                /** @description Items on a page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_HealthCheckView_"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    run_health_checks: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["HealthCheckCreate"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HealthChecksStarted"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    get_repair_ticket: {
+        parameters: {
+            query: {
+                /** @description The id of the GPU. */
+                gpu: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RepairTicketView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -312,6 +312,8 @@ class Job:
     given_back: int = 0
     avoid_nodes: tuple[str, ...] = ()
     avoid_gpus: tuple[str, ...] = ()
+    #: a check runs on exactly these GPUs of one node, whatever their health; empty for every other job
+    only_gpus: tuple[str, ...] = ()
     #: jobs that must complete before this one may start; completed ones are removed
     after: tuple[str, ...] = ()
     #: None for a job with a fixed number of GPUs

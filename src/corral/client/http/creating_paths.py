@@ -17,6 +17,7 @@ CREATING_PATHS = (
     r"/datasets/[^/]+/versions/[^/]+/verify",
     r"/flavors",
     r"/groups",
+    r"/health-checks",
     r"/images",
     r"/jobs",
     r"/jobs/[^/]+/checkpoint",

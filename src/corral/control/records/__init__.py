@@ -40,6 +40,7 @@ from corral.control.records.datasets import (
     TagRecord,
     VersionRecord,
 )
+from corral.control.records.gpu_checks import CheckCause, CheckRecord, CheckState
 from corral.control.records.history import (
     CycleRecord,
     EventFilter,
@@ -119,6 +120,9 @@ __all__ = [
     "BudgetRecord",
     "ByteStorage",
     "ChannelRecord",
+    "CheckCause",
+    "CheckRecord",
+    "CheckState",
     "CredentialKind",
     "CredentialRecord",
     "CycleRecord",

@@ -29,7 +29,7 @@ from corral.server.routes.jobs import (
     presets,
     tasks,
 )
-from corral.server.routes.monitoring import measurements
+from corral.server.routes.monitoring import health_checks, measurements
 from corral.server.routes.people import (
     auth,
     budgets,
@@ -95,6 +95,7 @@ ROUTERS = (
     tasks.router,
     ssh_keys.router,
     inbox.router,
+    health_checks.router,
     me.router,
     auth.router,
     sign_in_providers.router,

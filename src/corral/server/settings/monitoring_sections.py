@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from corral.core.monitoring.checks import USUAL, Check
 from corral.server.settings.section_base import Section
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
@@ -40,6 +41,23 @@ class IdleReclaimSettings(Section):
     extension_minutes: Annotated[float, Field(gt=0, le=10_080)] = 60
     #: workbenches are often idle while their user thinks
     include_workbenches: bool = False
+
+
+class CheckSettings(Section):
+    """Active checks of GPUs, which run as jobs."""
+
+    #: hours between two scheduled checks of a GPU, made while it is idle and no job waits; null: none
+    every_hours: Annotated[float, Field(gt=0, le=8760)] | None = None
+    #: scheduled checks at the same time
+    at_once: Annotated[int, Field(ge=1, le=1000)] = 1
+    #: what is checked unless a request names it: compute, memory, pcie, disk, network, dcgm
+    checks: Annotated[tuple[Annotated[Check, Field(strict=False)], ...], Field(strict=False, min_length=1)] = USUAL
+    #: the Python on the nodes that runs the checks; one with PyTorch
+    python: Annotated[str, Field(min_length=1, max_length=4096)] = "python3"
+    #: whether `reset-health` of a suspect or failed GPU starts a check, which returns the GPU if it passes
+    before_return: bool = False
+    #: the least values by GPU model and metric, such as {H200: {compute_tflops: 500}}
+    limits: dict[str, dict[str, Annotated[float, Field(gt=0)]]] = Field(default_factory=dict)
 
 
 class PaceSettings(Section):

@@ -20,7 +20,12 @@ from corral.core.scheduling.placement import POLICIES as PLACEMENT_POLICIES
 from corral.core.snapshot.installation import DEFAULT_RACK_LABEL
 from corral.engines.local.virtual import parse_virtual_gpus, parse_virtual_nodes
 from corral.server.schemas.base import environment
-from corral.server.settings.monitoring_sections import HealthSettings, IdleReclaimSettings, PaceSettings
+from corral.server.settings.monitoring_sections import (
+    CheckSettings,
+    HealthSettings,
+    IdleReclaimSettings,
+    PaceSettings,
+)
 from corral.server.settings.section_base import GpuCount, Section, Size, Texts
 from corral.server.settings.section_rules import (
     database_place,
@@ -141,6 +146,7 @@ class MonitoringSettings(Section):
     health: HealthSettings = HealthSettings()
     idle_reclaim: IdleReclaimSettings = IdleReclaimSettings()
     pace: PaceSettings = PaceSettings()
+    checks: CheckSettings = CheckSettings()
 
 
 class KindQuotaSettings(Section):

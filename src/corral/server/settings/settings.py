@@ -16,6 +16,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
+from corral.control.monitoring.gpu_checks import CheckRules
 from corral.control.system.policies import CheckpointPolicy, HybridShare, Policies, ScalingPolicy, TaskPolicy
 from corral.control.system.retention import DAY, RetentionRules
 from corral.core.alerts.defaults import Thresholds
@@ -166,6 +167,18 @@ class Settings(SettingsFile):
             extension_seconds=idle.extension_minutes * 60,
             include_workbenches=idle.include_workbenches,
             interval_seconds=self.monitoring.interval_seconds,
+        )
+
+    @property
+    def check_rules(self) -> CheckRules:
+        checks = self.monitoring.checks
+        return CheckRules(
+            python=checks.python,
+            library=str(self.helper_path),
+            limits=checks.limits,
+            every_seconds=None if checks.every_hours is None else checks.every_hours * 3600,
+            at_once=checks.at_once,
+            checks=checks.checks,
         )
 
     @property

@@ -12,6 +12,7 @@ from corral.server.datasets.operation_runner import OperationRunner
 from corral.server.fleet.drain_worker import DrainWorker
 from corral.server.jobs.checkpoint_watch import CheckpointWatch
 from corral.server.jobs.pace_watch import PaceWatch
+from corral.server.monitoring.check_worker import CheckWorker
 from corral.server.people.budget_worker import BudgetWorker
 from corral.server.reports.report_worker import ReportWorker
 from corral.server.scheduling.defragmentation_worker import DefragmentationWorker
@@ -91,6 +92,13 @@ def at_work(base: Foundation, parts: ExitStack, servers: Servers) -> Workers:
         workers.operation_runner,
         BackupWorker(settings, clock),
         BudgetWorker(controller=controller, clock=clock),
+        CheckWorker(
+            controller=controller,
+            store=store,
+            rules=settings.check_rules,
+            self_test=monitoring.self_test,
+            clock=clock,
+        ),
         DrainWorker(controller=controller, clock=clock),
         DefragmentationWorker(
             controller=controller,

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, inspect, text
 from corral.stores.database.database import Database
 from corral.stores.database.errors import SchemaTooNew
 
-NEWEST = "0018"
+NEWEST = "0027"
 
 #: Key of the advisory lock in PostgreSQL: one server migrates, others wait for it.
 _MIGRATION_LOCK = 0x636F7272616C

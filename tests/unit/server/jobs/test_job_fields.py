@@ -84,6 +84,7 @@ LIFE = frozenset(
         "given_back",
         "avoid_nodes",
         "avoid_gpus",
+        "only_gpus",
         "after",
         "elastic",
         "next_allocation",
