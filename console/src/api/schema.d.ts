@@ -26190,7 +26190,9 @@ export interface operations {
     list_health_checks: {
         parameters: {
             query?: {
+                /** @description Only checks of this GPU. */
                 gpu?: string | null;
+                /** @description Only checks of this node. */
                 node?: string | null;
                 /** @description Items on a page. */
                 limit?: number;

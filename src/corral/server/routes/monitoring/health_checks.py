@@ -8,7 +8,7 @@ from fastapi import Query
 
 from corral.control.monitoring import gpu_checks
 from corral.server.auth.callers import AnyCaller, Context, Operator
-from corral.server.http.paging import Cursor, Filter, Limit, cursor_of, page_from
+from corral.server.http.paging import Cursor, Limit, cursor_of, page_from
 from corral.server.http.strict_route import problems, resource_router
 from corral.server.schemas.base import ListView, rfc3339
 from corral.server.schemas.monitoring.health_checks import (
@@ -38,8 +38,8 @@ async def run_health_checks(body: HealthCheckCreate, caller: Operator, context: 
 async def list_health_checks(
     caller: AnyCaller,
     context: Context,
-    gpu: Filter = None,
-    node: Filter = None,
+    gpu: Annotated[str | None, Query(min_length=1, max_length=253, description="Only checks of this GPU.")] = None,
+    node: Annotated[str | None, Query(min_length=1, max_length=253, description="Only checks of this node.")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> ListView[HealthCheckView]:
