@@ -86,7 +86,10 @@ export const texts = defineTexts({
   hungRestarts: ["It is restarted elsewhere while retries are left.", "仍有重试次数时会在别处重新启动。"],
   slowTitle: ["Its program is slower than before", "程序比之前变慢"],
   slowText: ["It does far fewer steps per minute since {when}.", "自 {when} 起每分钟步数明显减少。"],
-  nextHung: ["Its program did no more steps, also after its retries: its log shows where it stopped.", "程序不再前进，重试后仍然如此：请查看日志中停下的位置。"],
+  nextHung: [
+    "Its program did no more steps, also after its retries: its log shows where it stopped.",
+    "程序不再前进，重试后仍然如此：请查看日志中停下的位置。",
+  ],
   idleTitle: ["It holds GPUs and does nothing", "作业占用 GPU 但没有使用"],
   idleText: ["Unless it uses them, it is stopped {when}.", "如果仍不使用，将于 {when}停止。"],
   idleExtended: ["It was given more time once.", "已延长过一次。"],
