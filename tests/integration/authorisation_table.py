@@ -106,6 +106,9 @@ GET    /gpus/{gpu}                   401      in    in    in       401      401 
 POST   /gpus/{gpu}/mark              401      403   403   in       401      401     403
 POST   /gpus/{gpu}/reset-health      401      403   403   in       401      401     403
 POST   /gpus/{gpu}/self-test         401      403   403   in       401      401     403
+GET    /health-checks                401      ok    ok    ok       401      401     ok
+POST   /health-checks                401      403   403   in       401      401     403
+GET    /health-checks/ticket         401      403   403   in       401      401     403
 GET    /groups                       401      403   403   ok       401      401     403
 POST   /groups                       401      403   403   in       401      401     403
 GET    /groups/{name}                401      403   403   in       401      401     403

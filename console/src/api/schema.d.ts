@@ -1559,7 +1559,8 @@ export interface paths {
         put?: never;
         /**
          * Reset Gpu Health
-         * @description Declare a GPU healthy: it can be used again.
+         * @description Declare a GPU healthy: it can be used again. If the configuration says so, a suspect or failed GPU is checked
+         *     first, and returns if it passes.
          */
         post: operations["reset_gpu_health"];
         delete?: never;
@@ -1639,6 +1640,51 @@ export interface paths {
          *     reason.
          */
         patch: operations["edit_group"];
+        trace?: never;
+    };
+    "/api/v1/health-checks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Health Checks
+         * @description Checks with their measurements and problems, the newest first.
+         */
+        get: operations["list_health_checks"];
+        put?: never;
+        /**
+         * Run Health Checks
+         * @description Check a GPU, or every GPU of a node, by jobs of the lowest priority. A suspect or failed GPU returns to use if it
+         *     passes.
+         */
+        post: operations["run_health_checks"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/health-checks/ticket": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Repair Ticket
+         * @description The text of a repair ticket for a GPU: its place, the evidence and its latest checks.
+         */
+        get: operations["get_repair_ticket"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/v1/healthz": {
@@ -5505,6 +5551,39 @@ export interface components {
             name: string;
         };
         /**
+         * Check
+         * @enum {string}
+         */
+        Check: "compute" | "memory" | "pcie" | "disk" | "network" | "dcgm";
+        /**
+         * CheckCause
+         * @enum {string}
+         */
+        CheckCause: "requested" | "return" | "schedule";
+        /**
+         * CheckProblemView
+         * @example {
+         *       "check": "compute",
+         *       "is_fatal": true,
+         *       "text": "text"
+         *     }
+         */
+        CheckProblemView: {
+            check: components["schemas"]["Check"];
+            /**
+             * Is Fatal
+             * @description The GPU computed or stored something wrong; otherwise it is slow.
+             */
+            is_fatal: boolean;
+            /** Text */
+            text: string;
+        };
+        /**
+         * CheckState
+         * @enum {string}
+         */
+        CheckState: "open" | "passed" | "failed" | "unknown";
+        /**
          * CheckView
          * @example {
          *       "detail": "no GPU is free",
@@ -7776,6 +7855,139 @@ export interface components {
             wait_mean_seconds: components["schemas"]["PairView"];
         };
         /**
+         * HealthCheckCreate
+         * @example {
+         *       "target": "target"
+         *     }
+         */
+        HealthCheckCreate: {
+            /**
+             * Checks
+             * @description What is checked; null: as the configuration says.
+             */
+            checks?: components["schemas"]["Check"][] | null;
+            /**
+             * Target
+             * @description A GPU, or a node: all its GPUs.
+             */
+            target: string;
+        };
+        /**
+         * HealthCheckView
+         * @example {
+         *       "cause": "requested",
+         *       "checks": [
+         *         "compute"
+         *       ],
+         *       "ended_at": "2026-11-18T09:30:00Z",
+         *       "gpu": "a100-80g-001-gpu0",
+         *       "is_simulated": true,
+         *       "job": "j-12",
+         *       "measurements": [
+         *         {
+         *           "check": "compute",
+         *           "metric": "metric",
+         *           "value": 1
+         *         }
+         *       ],
+         *       "model": "A100-80G",
+         *       "node": "a100-80g-001",
+         *       "problems": [
+         *         {
+         *           "check": "compute",
+         *           "is_fatal": true,
+         *           "text": "text"
+         *         }
+         *       ],
+         *       "requested_at": "2026-11-18T09:30:00Z",
+         *       "requested_by": "requested-by",
+         *       "skipped": [
+         *         "skipped"
+         *       ],
+         *       "state": "open"
+         *     }
+         */
+        HealthCheckView: {
+            cause: components["schemas"]["CheckCause"];
+            /** Checks */
+            checks: components["schemas"]["Check"][];
+            /** Ended At */
+            ended_at: string | null;
+            /** Gpu */
+            gpu: string;
+            /**
+             * Is Simulated
+             * @description The GPU is virtual: the rates are those of the processor.
+             */
+            is_simulated: boolean;
+            /**
+             * Job
+             * @description The job that makes the check.
+             */
+            job: string;
+            /** Measurements */
+            measurements: components["schemas"]["MeasurementView"][];
+            /** Model */
+            model: string;
+            /** Node */
+            node: string;
+            /** Problems */
+            problems: components["schemas"]["CheckProblemView"][];
+            /** Requested At */
+            requested_at: string;
+            /** Requested By */
+            requested_by: string;
+            /**
+             * Skipped
+             * @description What was not checked, and why.
+             */
+            skipped: string[];
+            state: components["schemas"]["CheckState"];
+        };
+        /**
+         * HealthChecksStarted
+         * @example {
+         *       "items": [
+         *         {
+         *           "cause": "requested",
+         *           "checks": [
+         *             "compute"
+         *           ],
+         *           "ended_at": "2026-11-18T09:30:00Z",
+         *           "gpu": "a100-80g-001-gpu0",
+         *           "is_simulated": true,
+         *           "job": "j-12",
+         *           "measurements": [
+         *             {
+         *               "check": "compute",
+         *               "metric": "metric",
+         *               "value": 1
+         *             }
+         *           ],
+         *           "model": "A100-80G",
+         *           "node": "a100-80g-001",
+         *           "problems": [
+         *             {
+         *               "check": "compute",
+         *               "is_fatal": true,
+         *               "text": "text"
+         *             }
+         *           ],
+         *           "requested_at": "2026-11-18T09:30:00Z",
+         *           "requested_by": "requested-by",
+         *           "skipped": [
+         *             "skipped"
+         *           ],
+         *           "state": "open"
+         *         }
+         *       ]
+         *     }
+         */
+        HealthChecksStarted: {
+            /** Items */
+            items: components["schemas"]["HealthCheckView"][];
+        };
+        /**
          * HealthView
          * @example {
          *       "status": "status"
@@ -8118,7 +8330,7 @@ export interface components {
          * InboxKind
          * @enum {string}
          */
-        InboxKind: "started" | "ended" | "failed" | "preempted" | "idle" | "storage" | "shared" | "fleet";
+        InboxKind: "started" | "ended" | "failed" | "preempted" | "idle" | "stalled" | "storage" | "shared" | "fleet";
         /**
          * InboxRead
          * @example {
@@ -8143,7 +8355,7 @@ export interface components {
         InboxSettings: {
             /**
              * Muted
-             * @description Any of: started, ended, failed, preempted, idle, storage, shared, fleet.
+             * @description Any of: started, ended, failed, preempted, idle, stalled, storage, shared, fleet.
              */
             muted: string[];
         };
@@ -8393,6 +8605,11 @@ export interface components {
             /** Queue */
             queue?: string | null;
             /**
+             * Restart If Hung
+             * @description Whether the job is restarted elsewhere, as a retry, if its program reports steps by corral.checkpoint and then none for long.
+             */
+            restart_if_hung?: boolean | null;
+            /**
              * Restart Unsaved
              * @description Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.
              */
@@ -8603,6 +8820,11 @@ export interface components {
             /** Queue */
             queue?: string | null;
             /**
+             * Restart If Hung
+             * @description Whether the job is restarted elsewhere, as a retry, if its program reports steps by corral.checkpoint and then none for long.
+             */
+            restart_if_hung?: boolean | null;
+            /**
              * Restart Unsaved
              * @description Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.
              */
@@ -8812,6 +9034,11 @@ export interface components {
             /** Queue */
             queue?: string | null;
             /**
+             * Restart If Hung
+             * @description Whether the job is restarted elsewhere, as a retry, if its program reports steps by corral.checkpoint and then none for long.
+             */
+            restart_if_hung?: boolean | null;
+            /**
              * Restart Unsaved
              * @description Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.
              */
@@ -8986,6 +9213,12 @@ export interface components {
              * @description Null: chosen among the queues that the user may use.
              */
             queue?: string | null;
+            /**
+             * Restart If Hung
+             * @description Whether the job is restarted elsewhere if it hangs.
+             * @default false
+             */
+            restart_if_hung?: boolean;
             /**
              * Restart Unsaved
              * @description Whether the job may start over for a resize before it has saved a checkpoint.
@@ -9290,6 +9523,7 @@ export interface components {
          *       "flavor": "flavor",
          *       "gpus": 2,
          *       "grace_seconds": 1,
+         *       "hung_since": "hung-since",
          *       "id": "j-12",
          *       "idles": true,
          *       "kind": "training",
@@ -9317,11 +9551,13 @@ export interface components {
          *       "priority": 5,
          *       "queue": "default",
          *       "queued_at": "2026-11-18T09:30:00Z",
+         *       "restart_if_hung": true,
          *       "restart_unsaved": true,
          *       "retries": 1,
          *       "retry_on": [
          *         "retry-on"
          *       ],
+         *       "slow_since": "slow-since",
          *       "started_at": "2026-11-18T09:30:00Z",
          *       "state": "running",
          *       "stopping_for": "stopping-for",
@@ -9417,6 +9653,11 @@ export interface components {
             gpus: number;
             /** Grace Seconds */
             grace_seconds: number;
+            /**
+             * Hung Since
+             * @description Since when the program has done no step; null: it is not known to hang.
+             */
+            hung_since: string | null;
             /** Id */
             id: string;
             /** @description Set if the owner was warned that the job does not use its GPUs; only set for a single job. */
@@ -9498,6 +9739,11 @@ export interface components {
             /** Queued At */
             queued_at: string | null;
             /**
+             * Restart If Hung
+             * @description Whether the job is restarted elsewhere if its program reports no more steps.
+             */
+            restart_if_hung: boolean;
+            /**
              * Restart Unsaved
              * @description Whether the job may start over for a resize before it has saved a checkpoint.
              */
@@ -9514,6 +9760,10 @@ export interface components {
              * @description Secrets that the job gets, without their values; shown like the command.
              */
             secrets?: string[] | null;
+             * Slow Since
+             * @description Since when the program does far fewer steps per minute than before.
+             */
+            slow_since: string | null;
             /** Started At */
             started_at: string | null;
             state: components["schemas"]["JobState"];
@@ -10310,6 +10560,51 @@ export interface components {
             next_cursor?: string | null;
         };
         /**
+         * ListView[HealthCheckView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "cause": "requested",
+         *           "checks": [
+         *             "compute"
+         *           ],
+         *           "ended_at": "2026-11-18T09:30:00Z",
+         *           "gpu": "a100-80g-001-gpu0",
+         *           "is_simulated": true,
+         *           "job": "j-12",
+         *           "measurements": [
+         *             {
+         *               "check": "compute",
+         *               "metric": "metric",
+         *               "value": 1
+         *             }
+         *           ],
+         *           "model": "A100-80G",
+         *           "node": "a100-80g-001",
+         *           "problems": [
+         *             {
+         *               "check": "compute",
+         *               "is_fatal": true,
+         *               "text": "text"
+         *             }
+         *           ],
+         *           "requested_at": "2026-11-18T09:30:00Z",
+         *           "requested_by": "requested-by",
+         *           "skipped": [
+         *             "skipped"
+         *           ],
+         *           "state": "open"
+         *         }
+         *       ]
+         *     }
+         */
+        ListView_HealthCheckView_: {
+            /** Items */
+            items: components["schemas"]["HealthCheckView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /**
          * ListView[IdentityView]
          * @example {
          *       "items": [
@@ -10426,6 +10721,7 @@ export interface components {
          *           "flavor": "flavor",
          *           "gpus": 2,
          *           "grace_seconds": 1,
+         *           "hung_since": "hung-since",
          *           "id": "j-12",
          *           "idles": true,
          *           "kind": "training",
@@ -10453,11 +10749,13 @@ export interface components {
          *           "priority": 5,
          *           "queue": "default",
          *           "queued_at": "2026-11-18T09:30:00Z",
+         *           "restart_if_hung": true,
          *           "restart_unsaved": true,
          *           "retries": 1,
          *           "retry_on": [
          *             "retry-on"
          *           ],
+         *           "slow_since": "slow-since",
          *           "started_at": "2026-11-18T09:30:00Z",
          *           "state": "running",
          *           "stopping_for": "stopping-for",
@@ -11476,6 +11774,7 @@ export interface components {
          *             "flavor": "flavor",
          *             "gpus": 2,
          *             "grace_seconds": 1,
+         *             "hung_since": "hung-since",
          *             "id": "j-12",
          *             "idles": true,
          *             "kind": "training",
@@ -11501,9 +11800,11 @@ export interface components {
          *             "priority": 5,
          *             "queue": "default",
          *             "queued_at": "2026-11-18T09:30:00Z",
+         *             "restart_if_hung": true,
          *             "restart_unsaved": true,
          *             "retries": 1,
          *             "retry_on": [],
+         *             "slow_since": "slow-since",
          *             "started_at": "2026-11-18T09:30:00Z",
          *             "state": "running",
          *             "stopping_for": "stopping-for",
@@ -11723,6 +12024,7 @@ export interface components {
          *             "flavor": "flavor",
          *             "gpus": 2,
          *             "grace_seconds": 1,
+         *             "hung_since": "hung-since",
          *             "id": "j-12",
          *             "idles": true,
          *             "kind": "training",
@@ -11748,9 +12050,11 @@ export interface components {
          *             "priority": 5,
          *             "queue": "default",
          *             "queued_at": "2026-11-18T09:30:00Z",
+         *             "restart_if_hung": true,
          *             "restart_unsaved": true,
          *             "retries": 1,
          *             "retry_on": [],
+         *             "slow_since": "slow-since",
          *             "started_at": "2026-11-18T09:30:00Z",
          *             "state": "running",
          *             "stopping_for": "stopping-for",
@@ -11957,6 +12261,24 @@ export interface components {
                 [key: string]: components["schemas"]["QuotaView"];
             };
             role: components["schemas"]["Role"];
+        };
+        /**
+         * MeasurementView
+         * @example {
+         *       "check": "compute",
+         *       "metric": "metric",
+         *       "value": 1
+         *     }
+         */
+        MeasurementView: {
+            check: components["schemas"]["Check"];
+            /**
+             * Metric
+             * @description Such as compute_tflops or memory_gb_per_second; more is better.
+             */
+            metric: string;
+            /** Value */
+            value: number;
         };
         /**
          * MetadataView
@@ -15211,6 +15533,19 @@ export interface components {
             username: string;
         };
         /**
+         * RepairTicketView
+         * @example {
+         *       "gpu": "a100-80g-001-gpu0",
+         *       "text": "text"
+         *     }
+         */
+        RepairTicketView: {
+            /** Gpu */
+            gpu: string;
+            /** Text */
+            text: string;
+        };
+        /**
          * ReportCreate
          * @description A period that ends now, or a span from `since` until `until` (now when left out).
          * @example {}
@@ -16730,7 +17065,7 @@ export interface components {
          * @description A sign of a fault.
          * @enum {string}
          */
-        Sign: "hot" | "idle" | "ecc" | "row_remap" | "xid" | "lost" | "self_test" | "operator" | "alert";
+        Sign: "hot" | "idle" | "ecc" | "row_remap" | "xid" | "lost" | "self_test" | "operator" | "alert" | "check";
         /**
          * SignalView
          * @description A signal that a rule can watch.
@@ -17543,6 +17878,7 @@ export interface components {
          *         "flavor": "flavor",
          *         "gpus": 2,
          *         "grace_seconds": 1,
+         *         "hung_since": "hung-since",
          *         "id": "j-12",
          *         "idles": true,
          *         "kind": "training",
@@ -17570,11 +17906,13 @@ export interface components {
          *         "priority": 5,
          *         "queue": "default",
          *         "queued_at": "2026-11-18T09:30:00Z",
+         *         "restart_if_hung": true,
          *         "restart_unsaved": true,
          *         "retries": 1,
          *         "retry_on": [
          *           "retry-on"
          *         ],
+         *         "slow_since": "slow-since",
          *         "started_at": "2026-11-18T09:30:00Z",
          *         "state": "running",
          *         "stopping_for": "stopping-for",
@@ -18734,6 +19072,7 @@ export interface components {
          *         "flavor": "flavor",
          *         "gpus": 2,
          *         "grace_seconds": 1,
+         *         "hung_since": "hung-since",
          *         "id": "j-12",
          *         "idles": true,
          *         "kind": "training",
@@ -18761,11 +19100,13 @@ export interface components {
          *         "priority": 5,
          *         "queue": "default",
          *         "queued_at": "2026-11-18T09:30:00Z",
+         *         "restart_if_hung": true,
          *         "restart_unsaved": true,
          *         "retries": 1,
          *         "retry_on": [
          *           "retry-on"
          *         ],
+         *         "slow_since": "slow-since",
          *         "started_at": "2026-11-18T09:30:00Z",
          *         "state": "running",
          *         "stopping_for": "stopping-for",
@@ -26313,6 +26654,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemView"];
                 };
             };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
             /** @description A field is not valid */
             422: {
                 headers: {
@@ -26792,6 +27142,238 @@ export interface operations {
             };
             /** @description Body too large */
             413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    list_health_checks: {
+        parameters: {
+            query?: {
+                /** @description Only checks of this GPU. */
+                gpu?: string | null;
+                /** @description Only checks of this node. */
+                node?: string | null;
+                /** @description Items on a page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_HealthCheckView_"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    run_health_checks: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["HealthCheckCreate"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HealthChecksStarted"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    get_repair_ticket: {
+        parameters: {
+            query: {
+                /** @description The id of the GPU. */
+                gpu: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RepairTicketView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -21,7 +21,7 @@ from corral.cli.habits.usage_errors import usage_error
 from corral.cli.jobs import checkpoints, clone, curves, files, images, job_changes, jobs, logs, sessions, tasks
 from corral.cli.jobs.presets import assets, presets
 from corral.cli.jobs.submission import init_job, run, submit
-from corral.cli.monitoring import exporter
+from corral.cli.monitoring import exporter, health
 from corral.cli.people import (
     account,
     budgets,
@@ -201,6 +201,7 @@ app.add_typer(about.licence_app, name="licence", rich_help_panel=Section.SETUP)
 app.add_typer(doctor.app)
 app.add_typer(exporter.app)
 app.add_typer(mcp_command.app)
+app.add_typer(health.app, name="health", rich_help_panel=Section.CLUSTER)
 app.add_typer(drill.app, name="drill", rich_help_panel=Section.SETUP)
 app.add_typer(shell.completion_app, name="completion", rich_help_panel=Section.SETUP)
 app.add_typer(shell.app)

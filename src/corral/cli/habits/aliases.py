@@ -22,6 +22,7 @@ NOUNS: Mapping[str, tuple[str, ...]] = {
     "cluster": ("clusters",),
     "dataset": ("datasets",),
     "drill": ("drills",),
+    "health": ("health-check", "health-checks"),
     "estimates": ("estimate",),
     "events": ("event",),
     "files": ("file",),

@@ -18,6 +18,7 @@ CREATING_PATHS = (
     r"/datasets/[^/]+/versions/[^/]+/verify",
     r"/flavors",
     r"/groups",
+    r"/health-checks",
     r"/images",
     r"/jobs",
     r"/jobs/[^/]+/checkpoint",

@@ -199,6 +199,9 @@ class JobArray(TypedDict):
     preset: NotRequired[str | None]
     priority: NotRequired[int | None]
     queue: NotRequired[str | None]
+    #: Whether the job is restarted elsewhere, as a retry, if its program reports steps by corral.checkpoint and then
+    #: none for long.
+    restart_if_hung: NotRequired[bool | None]
     #: Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.
     restart_unsaved: NotRequired[bool | None]
     #: Failures of the program that lead to another attempt: exit, oom, any, or exit codes; node and gpu always do.
@@ -271,6 +274,9 @@ class JobCreate(TypedDict):
     preset: NotRequired[str | None]
     priority: NotRequired[int | None]
     queue: NotRequired[str | None]
+    #: Whether the job is restarted elsewhere, as a retry, if its program reports steps by corral.checkpoint and then
+    #: none for long.
+    restart_if_hung: NotRequired[bool | None]
     #: Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.
     restart_unsaved: NotRequired[bool | None]
     #: Failures of the program that lead to another attempt: exit, oom, any, or exit codes; node and gpu always do.
@@ -347,6 +353,9 @@ class JobClone(TypedDict):
     preset: NotRequired[str | None]
     priority: NotRequired[int | None]
     queue: NotRequired[str | None]
+    #: Whether the job is restarted elsewhere, as a retry, if its program reports steps by corral.checkpoint and then
+    #: none for long.
+    restart_if_hung: NotRequired[bool | None]
     #: Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.
     restart_unsaved: NotRequired[bool | None]
     #: Failures of the program that lead to another attempt: exit, oom, any, or exit codes; node and gpu always do.
@@ -394,6 +403,8 @@ class JobEdit(TypedDict):
     priority: NotRequired[int]
     #: Null: chosen among the queues that the user may use.
     queue: NotRequired[str | None]
+    #: Whether the job is restarted elsewhere if it hangs.
+    restart_if_hung: NotRequired[bool]
     #: Whether the job may start over for a resize before it has saved a checkpoint.
     restart_unsaved: NotRequired[bool]
     #: Null: the queue's limit.
@@ -542,6 +553,12 @@ class JobView(TypedDict):
     retry_on: list[str]
     #: Whether the job may hold GPUs without using them for long.
     idles: bool
+    #: Whether the job is restarted elsewhere if its program reports no more steps.
+    restart_if_hung: bool
+    #: Since when the program has done no step; null: it is not known to hang.
+    hung_since: str | None
+    #: Since when the program does far fewer steps per minute than before.
+    slow_since: str | None
     #: How often the program should save a checkpoint; null: the installation's default.
     checkpoint_interval_seconds: float | None
     #: When the program last saved a checkpoint.

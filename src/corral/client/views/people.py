@@ -97,7 +97,7 @@ class InboxRead(TypedDict):
 
 
 class InboxSettings(TypedDict):
-    #: Any of: started, ended, failed, preempted, idle, storage, shared, fleet.
+    #: Any of: started, ended, failed, preempted, idle, stalled, storage, shared, fleet.
     muted: list[str]
 
 
@@ -106,7 +106,7 @@ class InboxStateView(TypedDict):
     muted: list[str]
 
 
-InboxKind = Literal["started", "ended", "failed", "preempted", "idle", "storage", "shared", "fleet"]
+InboxKind = Literal["started", "ended", "failed", "preempted", "idle", "stalled", "storage", "shared", "fleet"]
 
 
 class InboxItemView(TypedDict):

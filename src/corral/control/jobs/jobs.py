@@ -61,6 +61,7 @@ class JobDraft:
     #: None means: as the installation says
     retry_on: tuple[str, ...] | None = None
     idles: bool | None = None
+    restart_if_hung: bool | None = None
     #: None means: as jobs of its kind usually are
     preemptible: bool | None = None
     #: an elastic job: the least and the most GPUs; None for one of them means the installation's

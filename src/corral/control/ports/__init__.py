@@ -3,7 +3,7 @@
 Docstrings are contracts: what must be quick, what must tolerate absence, and which error means "try again".
 """
 
-from corral.control.ports.checkpoints import Checkpoints, Lookup, SavedWork
+from corral.control.ports.checkpoints import Checkpoints, Lookup, SavedWork, StepReport
 from corral.control.ports.engine import (
     AttemptLogs,
     AttemptPhase,
@@ -220,6 +220,7 @@ __all__ = [
     "ShellStream",
     "SimulationTable",
     "SshKeyTable",
+    "StepReport",
     "StorageKind",
     "StorageOrder",
     "Store",

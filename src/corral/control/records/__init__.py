@@ -41,6 +41,7 @@ from corral.control.records.datasets import (
     TagRecord,
     VersionRecord,
 )
+from corral.control.records.gpu_checks import CheckCause, CheckRecord, CheckState
 from corral.control.records.history import (
     CycleRecord,
     EventFilter,
@@ -123,6 +124,9 @@ __all__ = [
     "BudgetRecord",
     "ByteStorage",
     "ChannelRecord",
+    "CheckCause",
+    "CheckRecord",
+    "CheckState",
     "CredentialKind",
     "CredentialRecord",
     "CycleRecord",

@@ -335,6 +335,19 @@ _ROWS = (
         ),
     ),
     JobField(
+        name="restart_if_hung",
+        kept=Kept.JOB,
+        edit=Edit.WAITING,
+        option=Option(
+            type=bool,
+            help={
+                SUBMIT: "Restart it elsewhere, as a retry, if its program reports steps and then none for long.",
+                CLONE: "Restart it elsewhere if its program hangs.",
+                EDIT: "Restart it elsewhere if its program hangs.",
+            },
+        ),
+    ),
+    JobField(
         name="preemptible",
         kept=Kept.JOB,
         edit=Edit.UNSTARTED,

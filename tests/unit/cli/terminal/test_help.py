@@ -42,6 +42,7 @@ ONLY_GROUPS = {
     ("package",),
     ("config",),
     ("drill",),
+    ("health",),
     ("completion",),
     ("init",),
     ("key",),

@@ -39,6 +39,7 @@ const FIELDS: Fields = {
   preemptible: (job) => (job.preemptible ? undefined : false),
   retry_on: (job) => job.retry_on,
   idles: (job) => (job.idles ? true : undefined),
+  restart_if_hung: (job) => (job.restart_if_hung ? true : undefined),
   image: (job) => job.image,
   mounts: (job) => (job.mounts ?? []).map((mount) => mountText(ofMount(mount))),
   after: (job) => job.after,

@@ -20,7 +20,7 @@ from corral.control.fleet.node_views import GpuView as FleetGpu
 from corral.control.fleet.node_views import NodeView as FleetNode
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import Caller
-from corral.control.monitoring import gpu_health
+from corral.control.monitoring import gpu_checks, gpu_health
 from corral.core.model import VIRTUAL, WHOLE, GpuHealth, NodeState
 from corral.server.auth.callers import AnyCaller, Context, Operator
 from corral.server.fleet.gpu_map import MAX_GPUS, map_of, map_page
@@ -167,10 +167,15 @@ async def get_gpu_map(
     return Response(map_of(page, measured_now(context), caller, now), media_type="application/json")
 
 
-@router.post("/gpus/{gpu:path}/reset-health", operation_id="reset_gpu_health", responses=problems(403, 404))
+@router.post("/gpus/{gpu:path}/reset-health", operation_id="reset_gpu_health", responses=problems(403, 404, 409))
 async def reset_gpu_health(gpu: str, caller: Operator, context: Context) -> GpuView:
-    """Declare a GPU healthy: it can be used again."""
-    await context.execute(gpu_health.reset, caller, gpu)
+    """Declare a GPU healthy: it can be used again. If the configuration says so, a suspect or failed GPU is checked
+    first, and returns if it passes."""
+    found = await _gpu(context, gpu, caller)
+    if context.settings.monitoring.checks.before_return and found.health is not GpuHealth.HEALTHY:
+        await context.execute(gpu_checks.request, caller, gpu, (), context.settings.check_rules)
+    else:
+        await context.execute(gpu_health.reset, caller, gpu)
     return await _gpu(context, gpu, caller)
 
 

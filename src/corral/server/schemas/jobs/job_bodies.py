@@ -209,6 +209,11 @@ class JobCreate(JobSettings):
         default=None,
         description="Whether the job may hold GPUs without using them for long; then zero use is no sign of a fault.",
     )
+    restart_if_hung: bool | None = Field(
+        default=None,
+        description="Whether the job is restarted elsewhere, as a retry, if its program reports steps by "
+        "corral.checkpoint and then none for long.",
+    )
     preemptible: bool | None = Field(
         default=None,
         description="Whether the job may be preempted; null: yes, except for a workbench. A job that may not be "
@@ -278,6 +283,7 @@ class JobEdit(Body):
     restart_unsaved: bool = Field(
         default=False, description="Whether the job may start over for a resize before it has saved a checkpoint."
     )
+    restart_if_hung: bool = Field(default=False, description="Whether the job is restarted elsewhere if it hangs.")
     after: Others | None = Field(default=None, description="Null: the job depends on no other job.")
     gpus: Gpus = Field(default=0, description="Per node: 0, a share below 1, or whole GPUs.")
     min_gpus: GpuCount | None = Field(default=None, description="Makes the job elastic, or changes its minimum.")

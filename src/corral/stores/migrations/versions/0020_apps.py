@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0025"
-down_revision = "0024"
+revision = "0020"
+down_revision = "0019"
 
 TEXT = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
