@@ -9760,6 +9760,7 @@ export interface components {
              * @description Secrets that the job gets, without their values; shown like the command.
              */
             secrets?: string[] | null;
+            /**
              * Slow Since
              * @description Since when the program does far fewer steps per minute than before.
              */
