@@ -96,7 +96,6 @@ OWN_FILES: dict[str, str] = {
     "engines/storage/project_quotas.py": "the root of a volume, which lies where no job can pass",
     "engines/storage/scratch.py": "the directory around what instances have of the node's disk",
     "engines/local/supervisors/job_process.py": "/dev/null",
-    "engines/local/supervisors/shared_memory_start.py": "a setting of the kernel",
     "engines/local/supervisors/supervisor.py": "the run directory, which is the server's",
     "engines/local/watcher.py": "the engine's pipe",
     "engines/slurm/attempts/slurm_attempt.py": "what was ordered, in the server's own directories",

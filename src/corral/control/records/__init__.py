@@ -81,6 +81,7 @@ from corral.control.records.people import (
     QuotaRecord,
     Role,
     Scope,
+    SecretRecord,
     SshKeyRecord,
     UserRecord,
     VolumeQuotaRecord,
@@ -88,7 +89,6 @@ from corral.control.records.people import (
 from corral.control.records.receipts import ReceiptFilter, ReceiptRecord
 from corral.control.records.requests import RequestKeyRecord
 from corral.control.records.scheduling import ReservationRecord
-from corral.control.records.secrets import SecretRecord
 from corral.control.records.sharing import Share, ShareKind, ShareMode
 from corral.control.records.volumes import (
     ObjectStoreKind,

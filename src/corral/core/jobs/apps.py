@@ -88,6 +88,8 @@ def app_command(name: str, arguments: tuple[str, ...]) -> tuple[str, ...]:
             f"there is no app {name!r}: {', '.join(sorted(KNOWN_APPS))}; any other program is given with its port: "
             "--port 8080 --app-name demo -- COMMAND"
         )
+    if arguments[: len(app.command)] == app.command:
+        return arguments  # the command of an earlier job, submitted again
     if app.needs and not arguments:
         raise ValueError(f"{name} needs {app.needs}")
     return (*app.command, *arguments)

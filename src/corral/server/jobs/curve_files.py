@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from corral.checkpoint.curves import CURVES
 from corral.control.ports import OpenedOutput, OutputKind, OutputMissing, OutputRefused, Outputs
-from corral.core.jobs.curves import CurvePoint, Reported, parse_line, thinned
-from corral.core.jobs.tensorboard import FOOTER_BYTES, HEADER_BYTES, Malformed, record_length, scalars
+from corral.core.monitoring.curves import CurvePoint, Reported, parse_line, thinned
+from corral.core.monitoring.tensorboard import FOOTER_BYTES, HEADER_BYTES, Malformed, record_length, scalars
 
 EVENTS = "events.out.tfevents."
 MOST_DEPTH = 5

@@ -46,6 +46,10 @@ const FIELDS: Fields = {
   // The API does not show whether a job was submitted with `hold`.
   hold: () => undefined,
   env: (job) => job.env,
+  secrets: (job) => job.secrets,
+  app: (job) => job.app,
+  port: (job) => job.app_port,
+  app_name: (job) => job.app_name,
   command: (job) => (job.preset === null ? job.command : undefined),
 };
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from corral.core.jobs.curves import MOST_NAME_LETTERS, Reported, point_of
+from corral.core.monitoring.curves import MOST_NAME_LETTERS, Reported, point_of
 
 #: length and its checksum before the data, one checksum after it
 HEADER_BYTES = 12
