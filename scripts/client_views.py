@@ -30,7 +30,7 @@ CREATING = ROOT / "src" / "corral" / "client" / "http" / "creating_paths.py"
 AREAS: dict[str, tuple[str, tuple[str, ...]]] = {
     "people": (
         "Users, groups, permissions, quotas, tokens, sign-in and the audit log.",
-        ("users", "me", "groups", "quotas", "budgets", "sign-in", "sign-in providers", "events"),
+        ("users", "me", "groups", "quotas", "budgets", "secrets", "sign-in", "sign-in providers", "events"),
     ),
     "jobs": (
         "Jobs, attempts, logs, checkpoints, tasks, presets and images.",

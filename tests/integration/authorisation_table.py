@@ -22,6 +22,11 @@ GET    /alert-signals                401      403   403   ok       401      401 
 GET    /alerts                       401      ok    ok    ok       401      401     ok
 GET    /alerts/{alert}               401      404   404   404      401      401     404
 POST   /alerts/{alert}/acknowledge   401      403   403   404      401      401     403
+GET    /apps                         401      ok    ok    ok       401      401     ok
+GET    /apps/known                   401      ok    ok    ok       401      401     ok
+GET    /apps/{job}                   401      404   404   404      401      401     404
+POST   /apps/{job}/shares            401      404   404   403      401      401     403
+DELETE /apps/{job}/shares/{kind}/{share} 401  404   404   403      401      401     403
 POST   /auth/login                   in       in    in    in       in       in      in
 POST   /auth/logout                  401      ok    ok    ok       401      401     ok
 GET    /analysis                     401      403   403   ok       401      401     403
@@ -101,6 +106,9 @@ GET    /gpus/{gpu}                   401      in    in    in       401      401 
 POST   /gpus/{gpu}/mark              401      403   403   in       401      401     403
 POST   /gpus/{gpu}/reset-health      401      403   403   in       401      401     403
 POST   /gpus/{gpu}/self-test         401      403   403   in       401      401     403
+GET    /health-checks                401      ok    ok    ok       401      401     ok
+POST   /health-checks                401      403   403   in       401      401     403
+GET    /health-checks/ticket         401      403   403   in       401      401     403
 GET    /groups                       401      403   403   ok       401      401     403
 POST   /groups                       401      403   403   in       401      401     403
 GET    /groups/{name}                401      403   403   in       401      401     403
@@ -221,6 +229,9 @@ POST   /queues:delete                401      403   403   in       401      401 
 GET    /quotas                       401      403   403   ok       401      401     403
 POST   /quotas:batch                 401      403   403   in       401      401     403
 GET    /readyz                       ok       ok    ok    ok       ok       ok      ok
+GET    /secrets                      401      ok    ok    ok       401      401     ok
+PUT    /secrets/{secret}             401      ok    ok    ok       401      401     403
+DELETE /secrets/{secret}             401      ok    404   404      401      401     403
 GET    /registry-logins              401      ok    ok    ok       401      401     ok
 PUT    /registry-logins/{login}      401      ok    ok    ok       401      401     403
 DELETE /registry-logins/{login}      401      ok    404   404      401      401     403

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from corral.engines.kubernetes import leftovers
 from corral.engines.kubernetes.api.client import ApiClient
@@ -68,6 +69,25 @@ def clean_up(access: KubernetesAccess, server: CorralServer) -> None:
     api.close()
 
 
+def remove_all(access: KubernetesAccess, server: CorralServer) -> None:
+    """As `clean_up`, for a server with several clusters of Kubernetes."""
+    api = ApiClient(read_kubeconfig([access.kubeconfig]))
+    for installation in _installations(server):
+        leftovers.remove(api, NAMESPACE, installation)
+    api.close()
+
+
+def clusters_left(access: KubernetesAccess, server: CorralServer) -> list[str]:
+    """The pods that a server with several clusters of Kubernetes has there."""
+    selector = f"corral/installation in ({','.join(_installations(server))})"
+    found = access.get(f"/api/v1/namespaces/{NAMESPACE}/pods?labelSelector={quote(selector)}")["items"]
+    return [one["metadata"]["name"] for one in found]
+
+
+def _installations(server: CorralServer) -> list[str]:
+    return [path.read_text().strip() for path in server.home.rglob("engine-id")]
+
+
 def _installation(server: CorralServer) -> str:
-    (found,) = (path.read_text().strip() for path in server.home.rglob("engine-id"))
+    (found,) = _installations(server)
     return found

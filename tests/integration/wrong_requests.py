@@ -120,6 +120,8 @@ WRONG_ABOUT_THE_REST: list[tuple[str, str, Any, int, str]] = [
     ("DELETE", "/nodes/no-such", None, 404, "node"),
     ("POST", "/gpus/no-such/reset-health", None, 404, "gpu"),
     ("POST", "/gpus/no-such/self-test", None, 404, "gpu"),
+    ("POST", "/health-checks", {"target": "no-such"}, 404, "target"),
+    ("GET", "/health-checks/ticket?gpu=no-such", None, 404, "gpu"),
     ("POST", "/gpus/no-such/mark", {"health": "failed", "reason": "it smokes"}, 404, "gpu"),
     ("POST", "/gpus/no-such/mark", {"health": "healthy", "reason": "it is fine"}, 422, "health"),
     ("POST", "/gpus/no-such/mark", {"health": "failed"}, 422, "reason"),

@@ -10,7 +10,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +44,11 @@ class Servers:
         postgres: PostgresServer,
         count: int = 3,
         *,
-        arguments: Sequence[str] = (GPUS,),
         replica: PostgresServer | None = None,
         cut_off: CutOff | None = None,
     ) -> None:
-        """`arguments` are those of `corral up`. With `cut_off`, the first server is there, and the databases must
-        listen there; both are in the address of the store if there is a `replica`."""
+        """With `cut_off`, the first server is there, and the databases must listen there; both are in the address of
+        the store if there is a `replica`."""
         self.postgres = postgres
         self.database = postgres.create_database()
         self.url = postgres.url(self.database)
@@ -59,9 +58,9 @@ class Servers:
             hosts, ports = ",".join(cut_off.database for _ in databases), ",".join(str(one.port) for one in databases)
             place = f"host={hosts}&port={ports}&target_session_attrs=read-write"
             self.url = f"postgresql://corral@/{self.database}?{place}"
-        self.all = [CorralServer(home, *arguments) for _ in range(count)]
+        self.all = [CorralServer(home, GPUS) for _ in range(count)]
         if cut_off is not None:
-            first = CorralServer(home, *arguments, "--host", cut_off.address, program=cut_off.program)
+            first = CorralServer(home, GPUS, "--host", cut_off.address, program=cut_off.program)
             first.url = f"http://{cut_off.address}:{first.port}"
             self.all[0] = first
         self._environment = {"CORRAL_DATABASE": self.url, "CORRAL_HIGH_AVAILABILITY": "true"}

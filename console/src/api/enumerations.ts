@@ -59,6 +59,7 @@ export const INBOX_KINDS = every<Schema<"InboxKind">>()([
   "failed",
   "preempted",
   "idle",
+  "stalled",
   "storage",
   "shared",
   "fleet",

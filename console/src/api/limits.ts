@@ -8,6 +8,10 @@ export const Acknowledgement = {
   note: { most: 1000 },
 } as const;
 
+export const AppShareCreate = {
+  group: { most: 253 },
+} as const;
+
 export const ArrayStop = {
   array: { least: 1, most: 63 },
   user: { most: 253 },
@@ -95,6 +99,10 @@ export const GroupEdit = {
   pool: { most: 253 },
 } as const;
 
+export const HealthCheckCreate = {
+  target: { least: 1, most: 253 },
+} as const;
+
 export const ImageCreate = {
   address: { least: 1, most: 512 },
   credential: { most: 253 },
@@ -113,6 +121,8 @@ export const InboxRead = {
 } as const;
 
 export const JobArray = {
+  app: { least: 1, most: 63 },
+  app_name: { most: 63 },
   array: { largestIndex: 1_000_000, most: 10_000, mostIndexes: 1000, mostItems: 10_000 },
   checkpoint_interval: { least: 1, most: 604_800 },
   commit_outputs: { most: 1000 },
@@ -128,6 +138,7 @@ export const JobArray = {
   name: { most: 253 },
   nodes: { least: 1, most: 10_000 },
   package: { least: 1, most: 63 },
+  port: { least: 0, most: 65_535 },
   preset: { least: 1, most: 63 },
   priority: { least: 0, most: 100 },
   queue: { least: 1, most: 63 },
@@ -136,6 +147,8 @@ export const JobArray = {
 } as const;
 
 export const JobClone = {
+  app: { least: 1, most: 63 },
+  app_name: { most: 63 },
   checkpoint_interval: { least: 1, most: 604_800 },
   commit_outputs: { most: 1000 },
   cpus: { least: 0, most: 1_000_000 },
@@ -150,6 +163,7 @@ export const JobClone = {
   name: { most: 253 },
   nodes: { least: 1, most: 10_000 },
   package: { least: 1, most: 63 },
+  port: { least: 0, most: 65_535 },
   preset: { least: 1, most: 63 },
   priority: { least: 0, most: 100 },
   queue: { least: 1, most: 63 },
@@ -158,6 +172,8 @@ export const JobClone = {
 } as const;
 
 export const JobCreate = {
+  app: { least: 1, most: 63 },
+  app_name: { most: 63 },
   checkpoint_interval: { least: 1, most: 604_800 },
   commit_outputs: { most: 1000 },
   cpus: { least: 0, most: 1_000_000 },
@@ -172,6 +188,7 @@ export const JobCreate = {
   name: { most: 253 },
   nodes: { least: 1, most: 10_000 },
   package: { least: 1, most: 63 },
+  port: { least: 0, most: 65_535 },
   preset: { least: 1, most: 63 },
   priority: { least: 0, most: 100 },
   queue: { least: 1, most: 63 },
@@ -401,6 +418,11 @@ export const ScheduleCreate = {
 export const ScheduleEdit = {
   hour: { least: 0, most: 23 },
   weekday: { least: 0, most: 6 },
+} as const;
+
+export const SecretPut = {
+  group: { most: 253 },
+  value: { least: 1, most: 65_536 },
 } as const;
 
 export const SilenceCreate = {

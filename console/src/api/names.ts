@@ -17,6 +17,8 @@ export const TAG_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
 export const IMAGE_NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 /** Alert rules, channels and schedules of reports. */
 export const RULE_NAME = /^[a-z0-9][a-z0-9-]{0,62}$/;
+/** Secrets. */
+export const SECRET_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
 /** Users. */
 export const USER_NAME = /^[a-z_][a-z0-9_.-]{0,31}$/;
 /** Environment variables. */

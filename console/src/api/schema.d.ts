@@ -284,6 +284,107 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/apps": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Apps
+         * @description Apps of the caller's jobs that wait or run, and those that are shared with the caller's group; for operators,
+         *     those of all users.
+         */
+        get: operations["list_apps"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/apps/known": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Known Apps
+         * @description Programs that `app` of a job can name.
+         */
+        get: operations["list_known_apps"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/apps/{job}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get App
+         * @description The app of a job.
+         */
+        get: operations["get_app"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/apps/{job}/shares": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Share App
+         * @description Let the members of a group, or every user who has a link, open the app of one's own job.
+         */
+        post: operations["share_app"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/apps/{job}/shares/{kind}/{share}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete App Share
+         * @description End a share. Browsers that are connected lose access within seconds.
+         */
+        delete: operations["delete_app_share"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/auth/login": {
         parameters: {
             query?: never;
@@ -1458,7 +1559,8 @@ export interface paths {
         put?: never;
         /**
          * Reset Gpu Health
-         * @description Declare a GPU healthy: it can be used again.
+         * @description Declare a GPU healthy: it can be used again. If the configuration says so, a suspect or failed GPU is checked
+         *     first, and returns if it passes.
          */
         post: operations["reset_gpu_health"];
         delete?: never;
@@ -1538,6 +1640,51 @@ export interface paths {
          *     reason.
          */
         patch: operations["edit_group"];
+        trace?: never;
+    };
+    "/api/v1/health-checks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Health Checks
+         * @description Checks with their measurements and problems, the newest first.
+         */
+        get: operations["list_health_checks"];
+        put?: never;
+        /**
+         * Run Health Checks
+         * @description Check a GPU, or every GPU of a node, by jobs of the lowest priority. A suspect or failed GPU returns to use if it
+         *     passes.
+         */
+        post: operations["run_health_checks"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/health-checks/ticket": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Repair Ticket
+         * @description The text of a repair ticket for a GPU: its place, the evidence and its latest checks.
+         */
+        get: operations["get_repair_ticket"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/v1/healthz": {
@@ -3710,6 +3857,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/secrets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Secrets
+         * @description The caller's secrets and those of the caller's group, without their values; operators see those of all groups.
+         */
+        get: operations["list_secrets"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/secrets/{secret}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Put Secret
+         * @description Store a secret, or replace its value. Attempts that start later get the new value.
+         */
+        put: operations["put_secret"];
+        post?: never;
+        /**
+         * Delete Secret
+         * @description Delete a secret. Jobs that run keep it.
+         */
+        delete: operations["delete_secret"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/servers": {
         parameters: {
             query?: never;
@@ -4764,6 +4955,139 @@ export interface components {
             usage: components["schemas"]["UsageBreakdownView"];
         };
         /**
+         * AppLinkView
+         * @example {
+         *       "address": "registry.example.org/team/train:1.4",
+         *       "created_at": "2026-11-18T09:30:00Z",
+         *       "expires_at": "2026-11-18T09:30:00Z",
+         *       "kind": "training",
+         *       "name": "resnet"
+         *     }
+         */
+        AppLinkView: {
+            /**
+             * Address
+             * @description The link, which is shown once. A user must be signed in to use it.
+             */
+            address: string;
+            /** Created At */
+            created_at: string;
+            /**
+             * Expires At
+             * @description null: until it is removed.
+             */
+            expires_at: string | null;
+            /**
+             * Kind
+             * @description group or link
+             */
+            kind: string;
+            /**
+             * Name
+             * @description The group, or the id of the link.
+             */
+            name: string;
+        };
+        /**
+         * AppShareCreate
+         * @example {}
+         */
+        AppShareCreate: {
+            /**
+             * Group
+             * @description Share with this group; null: make a link.
+             */
+            group?: string | null;
+            /**
+             * Lasts
+             * @description How long; for a link at most 30 days, and 1 day if it is not given.
+             */
+            lasts?: (number | string) | null;
+        };
+        /**
+         * AppShareView
+         * @example {
+         *       "created_at": "2026-11-18T09:30:00Z",
+         *       "expires_at": "2026-11-18T09:30:00Z",
+         *       "kind": "training",
+         *       "name": "resnet"
+         *     }
+         */
+        AppShareView: {
+            /** Created At */
+            created_at: string;
+            /**
+             * Expires At
+             * @description null: until it is removed.
+             */
+            expires_at: string | null;
+            /**
+             * Kind
+             * @description group or link
+             */
+            kind: string;
+            /**
+             * Name
+             * @description The group, or the id of the link.
+             */
+            name: string;
+        };
+        /**
+         * AppView
+         * @example {
+         *       "address": "registry.example.org/team/train:1.4",
+         *       "app": "app",
+         *       "job_id": "job-id",
+         *       "name": "resnet",
+         *       "ready": true,
+         *       "shares": [
+         *         {
+         *           "created_at": "2026-11-18T09:30:00Z",
+         *           "expires_at": "2026-11-18T09:30:00Z",
+         *           "kind": "training",
+         *           "name": "resnet"
+         *         }
+         *       ],
+         *       "state": "running",
+         *       "title": "ResNet on our images",
+         *       "user": "ann"
+         *     }
+         */
+        AppView: {
+            /**
+             * Address
+             * @description The page; it leads through the console to an origin of its own.
+             */
+            address: string;
+            /**
+             * App
+             * @description The app, if corral knows it.
+             */
+            app: string | null;
+            /** Job Id */
+            job_id: string;
+            /**
+             * Name
+             * @description The job's name.
+             */
+            name: string;
+            /**
+             * Ready
+             * @description Whether the program accepts connections.
+             */
+            ready: boolean;
+            /**
+             * Shares
+             * @description Shown to the job's owner and to operators only.
+             */
+            shares: components["schemas"]["AppShareView"][];
+            state: components["schemas"]["JobState"];
+            /** Title */
+            title: string;
+            /** User */
+            user: string;
+        };
+        /**
          * ArrayStop
          * @example {
          *       "array": "0-9"
@@ -5227,6 +5551,39 @@ export interface components {
             name: string;
         };
         /**
+         * Check
+         * @enum {string}
+         */
+        Check: "compute" | "memory" | "pcie" | "disk" | "network" | "dcgm";
+        /**
+         * CheckCause
+         * @enum {string}
+         */
+        CheckCause: "requested" | "return" | "schedule";
+        /**
+         * CheckProblemView
+         * @example {
+         *       "check": "compute",
+         *       "is_fatal": true,
+         *       "text": "text"
+         *     }
+         */
+        CheckProblemView: {
+            check: components["schemas"]["Check"];
+            /**
+             * Is Fatal
+             * @description The GPU computed or stored something wrong; otherwise it is slow.
+             */
+            is_fatal: boolean;
+            /** Text */
+            text: string;
+        };
+        /**
+         * CheckState
+         * @enum {string}
+         */
+        CheckState: "open" | "passed" | "failed" | "unknown";
+        /**
          * CheckView
          * @example {
          *       "detail": "no GPU is free",
@@ -5346,6 +5703,7 @@ export interface components {
          *       "nodes": 1,
          *       "nodes_ready": 1,
          *       "observed_at": "2026-11-18T09:30:00Z",
+         *       "simulated": true,
          *       "since": "2026-11-18T09:30:00Z"
          *     }
          */
@@ -5394,6 +5752,11 @@ export interface components {
              * @description When the engine was last observed; null before the first time.
              */
             observed_at: string | null;
+            /**
+             * Simulated
+             * @description Its GPUs are virtual: jobs are real, readings are made up.
+             */
+            simulated: boolean;
             /**
              * Since
              * @description Since when this server has seen the engine answer, or not answer.
@@ -7492,6 +7855,139 @@ export interface components {
             wait_mean_seconds: components["schemas"]["PairView"];
         };
         /**
+         * HealthCheckCreate
+         * @example {
+         *       "target": "target"
+         *     }
+         */
+        HealthCheckCreate: {
+            /**
+             * Checks
+             * @description What is checked; null: as the configuration says.
+             */
+            checks?: components["schemas"]["Check"][] | null;
+            /**
+             * Target
+             * @description A GPU, or a node: all its GPUs.
+             */
+            target: string;
+        };
+        /**
+         * HealthCheckView
+         * @example {
+         *       "cause": "requested",
+         *       "checks": [
+         *         "compute"
+         *       ],
+         *       "ended_at": "2026-11-18T09:30:00Z",
+         *       "gpu": "a100-80g-001-gpu0",
+         *       "is_simulated": true,
+         *       "job": "j-12",
+         *       "measurements": [
+         *         {
+         *           "check": "compute",
+         *           "metric": "metric",
+         *           "value": 1
+         *         }
+         *       ],
+         *       "model": "A100-80G",
+         *       "node": "a100-80g-001",
+         *       "problems": [
+         *         {
+         *           "check": "compute",
+         *           "is_fatal": true,
+         *           "text": "text"
+         *         }
+         *       ],
+         *       "requested_at": "2026-11-18T09:30:00Z",
+         *       "requested_by": "requested-by",
+         *       "skipped": [
+         *         "skipped"
+         *       ],
+         *       "state": "open"
+         *     }
+         */
+        HealthCheckView: {
+            cause: components["schemas"]["CheckCause"];
+            /** Checks */
+            checks: components["schemas"]["Check"][];
+            /** Ended At */
+            ended_at: string | null;
+            /** Gpu */
+            gpu: string;
+            /**
+             * Is Simulated
+             * @description The GPU is virtual: the rates are those of the processor.
+             */
+            is_simulated: boolean;
+            /**
+             * Job
+             * @description The job that makes the check.
+             */
+            job: string;
+            /** Measurements */
+            measurements: components["schemas"]["MeasurementView"][];
+            /** Model */
+            model: string;
+            /** Node */
+            node: string;
+            /** Problems */
+            problems: components["schemas"]["CheckProblemView"][];
+            /** Requested At */
+            requested_at: string;
+            /** Requested By */
+            requested_by: string;
+            /**
+             * Skipped
+             * @description What was not checked, and why.
+             */
+            skipped: string[];
+            state: components["schemas"]["CheckState"];
+        };
+        /**
+         * HealthChecksStarted
+         * @example {
+         *       "items": [
+         *         {
+         *           "cause": "requested",
+         *           "checks": [
+         *             "compute"
+         *           ],
+         *           "ended_at": "2026-11-18T09:30:00Z",
+         *           "gpu": "a100-80g-001-gpu0",
+         *           "is_simulated": true,
+         *           "job": "j-12",
+         *           "measurements": [
+         *             {
+         *               "check": "compute",
+         *               "metric": "metric",
+         *               "value": 1
+         *             }
+         *           ],
+         *           "model": "A100-80G",
+         *           "node": "a100-80g-001",
+         *           "problems": [
+         *             {
+         *               "check": "compute",
+         *               "is_fatal": true,
+         *               "text": "text"
+         *             }
+         *           ],
+         *           "requested_at": "2026-11-18T09:30:00Z",
+         *           "requested_by": "requested-by",
+         *           "skipped": [
+         *             "skipped"
+         *           ],
+         *           "state": "open"
+         *         }
+         *       ]
+         *     }
+         */
+        HealthChecksStarted: {
+            /** Items */
+            items: components["schemas"]["HealthCheckView"][];
+        };
+        /**
          * HealthView
          * @example {
          *       "status": "status"
@@ -7834,7 +8330,7 @@ export interface components {
          * InboxKind
          * @enum {string}
          */
-        InboxKind: "started" | "ended" | "failed" | "preempted" | "idle" | "storage" | "shared" | "fleet";
+        InboxKind: "started" | "ended" | "failed" | "preempted" | "idle" | "stalled" | "storage" | "shared" | "fleet";
         /**
          * InboxRead
          * @example {
@@ -7859,7 +8355,7 @@ export interface components {
         InboxSettings: {
             /**
              * Muted
-             * @description Any of: started, ended, failed, preempted, idle, storage, shared, fleet.
+             * @description Any of: started, ended, failed, preempted, idle, stalled, storage, shared, fleet.
              */
             muted: string[];
         };
@@ -7948,6 +8444,17 @@ export interface components {
              * @description Jobs that must complete first: ids, names of the caller's jobs, or names of the caller's arrays.
              */
             after?: string[] | null;
+            /**
+             * App
+             * @description A web program that corral knows; `command` has its arguments.
+             */
+            app?: string | null;
+            /**
+             * App Name
+             * @description The name of the page.
+             * @default
+             */
+            app_name?: string;
             /**
              * Array
              * @description Indexes, such as 0-99, 0-99:5 or 1,3,7; with pack also 1-500%8: eight jobs.
@@ -8079,6 +8586,11 @@ export interface components {
                 [key: string]: boolean | number | string;
             } | null;
             /**
+             * Port
+             * @description The port of the loopback address at which the command serves a page; 0: a free port, which the command finds in CORRAL_APP_PORT.
+             */
+            port?: number | null;
+            /**
              * Preemptible
              * @description Whether the job may be preempted; null: yes, except for a workbench. A job that may not be preempted never gets GPUs that are guaranteed to other queues.
              */
@@ -8093,6 +8605,11 @@ export interface components {
             /** Queue */
             queue?: string | null;
             /**
+             * Restart If Hung
+             * @description Whether the job is restarted elsewhere, as a retry, if its program reports steps by corral.checkpoint and then none for long.
+             */
+            restart_if_hung?: boolean | null;
+            /**
              * Restart Unsaved
              * @description Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.
              */
@@ -8102,6 +8619,12 @@ export interface components {
              * @description Failures of the program that lead to another attempt: exit, oom, any, or exit codes; node and gpu always do. Null: the installation's default.
              */
             retry_on?: string | string[] | null;
+            /**
+             * Secrets
+             * @description Secrets of the user or the user's group: NAME or NAME=VARIABLE is an environment variable, NAME:file a file, whose path is in NAME_FILE.
+             * @default []
+             */
+            secrets?: string | string[];
             /** Time */
             time?: (number | string) | null;
             /**
@@ -8151,6 +8674,17 @@ export interface components {
              */
             after?: string[] | null;
             /**
+             * App
+             * @description A web program that corral knows; `command` has its arguments.
+             */
+            app?: string | null;
+            /**
+             * App Name
+             * @description The name of the page.
+             * @default
+             */
+            app_name?: string;
+            /**
              * Checkpoint Interval
              * @description How often the program should save a checkpoint; null: the installation's default.
              */
@@ -8267,6 +8801,11 @@ export interface components {
                 [key: string]: boolean | number | string;
             } | null;
             /**
+             * Port
+             * @description The port of the loopback address at which the command serves a page; 0: a free port, which the command finds in CORRAL_APP_PORT.
+             */
+            port?: number | null;
+            /**
              * Preemptible
              * @description Whether the job may be preempted; null: yes, except for a workbench. A job that may not be preempted never gets GPUs that are guaranteed to other queues.
              */
@@ -8281,6 +8820,11 @@ export interface components {
             /** Queue */
             queue?: string | null;
             /**
+             * Restart If Hung
+             * @description Whether the job is restarted elsewhere, as a retry, if its program reports steps by corral.checkpoint and then none for long.
+             */
+            restart_if_hung?: boolean | null;
+            /**
              * Restart Unsaved
              * @description Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.
              */
@@ -8290,6 +8834,12 @@ export interface components {
              * @description Failures of the program that lead to another attempt: exit, oom, any, or exit codes; node and gpu always do. Null: the installation's default.
              */
             retry_on?: string | string[] | null;
+            /**
+             * Secrets
+             * @description Secrets of the user or the user's group: NAME or NAME=VARIABLE is an environment variable, NAME:file a file, whose path is in NAME_FILE.
+             * @default []
+             */
+            secrets?: string | string[];
             /** Time */
             time?: (number | string) | null;
             /**
@@ -8338,6 +8888,17 @@ export interface components {
              */
             after?: string[] | null;
             /**
+             * App
+             * @description A web program that corral knows; `command` has its arguments.
+             */
+            app?: string | null;
+            /**
+             * App Name
+             * @description The name of the page.
+             * @default
+             */
+            app_name?: string;
+            /**
              * Checkpoint Interval
              * @description How often the program should save a checkpoint; null: the installation's default.
              */
@@ -8454,6 +9015,11 @@ export interface components {
                 [key: string]: boolean | number | string;
             } | null;
             /**
+             * Port
+             * @description The port of the loopback address at which the command serves a page; 0: a free port, which the command finds in CORRAL_APP_PORT.
+             */
+            port?: number | null;
+            /**
              * Preemptible
              * @description Whether the job may be preempted; null: yes, except for a workbench. A job that may not be preempted never gets GPUs that are guaranteed to other queues.
              */
@@ -8468,6 +9034,11 @@ export interface components {
             /** Queue */
             queue?: string | null;
             /**
+             * Restart If Hung
+             * @description Whether the job is restarted elsewhere, as a retry, if its program reports steps by corral.checkpoint and then none for long.
+             */
+            restart_if_hung?: boolean | null;
+            /**
              * Restart Unsaved
              * @description Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.
              */
@@ -8477,6 +9048,12 @@ export interface components {
              * @description Failures of the program that lead to another attempt: exit, oom, any, or exit codes; node and gpu always do. Null: the installation's default.
              */
             retry_on?: string | string[] | null;
+            /**
+             * Secrets
+             * @description Secrets of the user or the user's group: NAME or NAME=VARIABLE is an environment variable, NAME:file a file, whose path is in NAME_FILE.
+             * @default []
+             */
+            secrets?: string | string[];
             /** Time */
             time?: (number | string) | null;
             /**
@@ -8636,6 +9213,12 @@ export interface components {
              * @description Null: chosen among the queues that the user may use.
              */
             queue?: string | null;
+            /**
+             * Restart If Hung
+             * @description Whether the job is restarted elsewhere if it hangs.
+             * @default false
+             */
+            restart_if_hung?: boolean;
             /**
              * Restart Unsaved
              * @description Whether the job may start over for a resize before it has saved a checkpoint.
@@ -8940,6 +9523,7 @@ export interface components {
          *       "flavor": "flavor",
          *       "gpus": 2,
          *       "grace_seconds": 1,
+         *       "hung_since": "hung-since",
          *       "id": "j-12",
          *       "idles": true,
          *       "kind": "training",
@@ -8967,11 +9551,13 @@ export interface components {
          *       "priority": 5,
          *       "queue": "default",
          *       "queued_at": "2026-11-18T09:30:00Z",
+         *       "restart_if_hung": true,
          *       "restart_unsaved": true,
          *       "retries": 1,
          *       "retry_on": [
          *         "retry-on"
          *       ],
+         *       "slow_since": "slow-since",
          *       "started_at": "2026-11-18T09:30:00Z",
          *       "state": "running",
          *       "stopping_for": "stopping-for",
@@ -8987,6 +9573,21 @@ export interface components {
              */
             after: string[];
             allocation: components["schemas"]["AllocationView"] | null;
+            /**
+             * App
+             * @description The web program of the job, if corral knows it.
+             */
+            app?: string | null;
+            /**
+             * App Name
+             * @default
+             */
+            app_name?: string;
+            /**
+             * App Port
+             * @description The port at which the job's own program serves a page.
+             */
+            app_port?: number | null;
             array?: components["schemas"]["ArrayView"] | null;
             /** Attempt */
             attempt: number;
@@ -9052,6 +9653,11 @@ export interface components {
             gpus: number;
             /** Grace Seconds */
             grace_seconds: number;
+            /**
+             * Hung Since
+             * @description Since when the program has done no step; null: it is not known to hang.
+             */
+            hung_since: string | null;
             /** Id */
             id: string;
             /** @description Set if the owner was warned that the job does not use its GPUs; only set for a single job. */
@@ -9133,6 +9739,11 @@ export interface components {
             /** Queued At */
             queued_at: string | null;
             /**
+             * Restart If Hung
+             * @description Whether the job is restarted elsewhere if its program reports no more steps.
+             */
+            restart_if_hung: boolean;
+            /**
              * Restart Unsaved
              * @description Whether the job may start over for a resize before it has saved a checkpoint.
              */
@@ -9144,6 +9755,16 @@ export interface components {
              * @description Failures of the program that lead to another attempt.
              */
             retry_on: string[];
+            /**
+             * Secrets
+             * @description Secrets that the job gets, without their values; shown like the command.
+             */
+            secrets?: string[] | null;
+            /**
+             * Slow Since
+             * @description Since when the program does far fewer steps per minute than before.
+             */
+            slow_since: string | null;
             /** Started At */
             started_at: string | null;
             state: components["schemas"]["JobState"];
@@ -9200,6 +9821,34 @@ export interface components {
             cpus: components["schemas"]["HeldView"];
             gpus: components["schemas"]["HeldView"];
             memory_bytes: components["schemas"]["HeldView"];
+        };
+        /**
+         * KnownAppView
+         * @example {
+         *       "command": [
+         *         "python",
+         *         "train.py"
+         *       ],
+         *       "name": "resnet",
+         *       "socket": true,
+         *       "title": "ResNet on our images"
+         *     }
+         */
+        KnownAppView: {
+            /**
+             * Command
+             * @description The program that must be installed on the node or in the image.
+             */
+            command: string[];
+            /** Name */
+            name: string;
+            /**
+             * Socket
+             * @description Whether other accounts of the node cannot connect to it.
+             */
+            socket: boolean;
+            /** Title */
+            title: string;
         };
         /**
          * LastCycleView
@@ -9471,6 +10120,37 @@ export interface components {
             next_cursor?: string | null;
         };
         /**
+         * ListView[AppView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "address": "registry.example.org/team/train:1.4",
+         *           "app": "app",
+         *           "job_id": "job-id",
+         *           "name": "resnet",
+         *           "ready": true,
+         *           "shares": [
+         *             {
+         *               "created_at": "2026-11-18T09:30:00Z",
+         *               "expires_at": "2026-11-18T09:30:00Z",
+         *               "kind": "training",
+         *               "name": "resnet"
+         *             }
+         *           ],
+         *           "state": "running",
+         *           "title": "ResNet on our images",
+         *           "user": "ann"
+         *         }
+         *       ]
+         *     }
+         */
+        ListView_AppView_: {
+            /** Items */
+            items: components["schemas"]["AppView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /**
          * ListView[AttemptView]
          * @example {
          *       "items": [
@@ -9591,6 +10271,7 @@ export interface components {
          *           "nodes": 1,
          *           "nodes_ready": 1,
          *           "observed_at": "2026-11-18T09:30:00Z",
+         *           "simulated": true,
          *           "since": "2026-11-18T09:30:00Z"
          *         }
          *       ]
@@ -9880,6 +10561,51 @@ export interface components {
             next_cursor?: string | null;
         };
         /**
+         * ListView[HealthCheckView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "cause": "requested",
+         *           "checks": [
+         *             "compute"
+         *           ],
+         *           "ended_at": "2026-11-18T09:30:00Z",
+         *           "gpu": "a100-80g-001-gpu0",
+         *           "is_simulated": true,
+         *           "job": "j-12",
+         *           "measurements": [
+         *             {
+         *               "check": "compute",
+         *               "metric": "metric",
+         *               "value": 1
+         *             }
+         *           ],
+         *           "model": "A100-80G",
+         *           "node": "a100-80g-001",
+         *           "problems": [
+         *             {
+         *               "check": "compute",
+         *               "is_fatal": true,
+         *               "text": "text"
+         *             }
+         *           ],
+         *           "requested_at": "2026-11-18T09:30:00Z",
+         *           "requested_by": "requested-by",
+         *           "skipped": [
+         *             "skipped"
+         *           ],
+         *           "state": "open"
+         *         }
+         *       ]
+         *     }
+         */
+        ListView_HealthCheckView_: {
+            /** Items */
+            items: components["schemas"]["HealthCheckView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /**
          * ListView[IdentityView]
          * @example {
          *       "items": [
@@ -9996,6 +10722,7 @@ export interface components {
          *           "flavor": "flavor",
          *           "gpus": 2,
          *           "grace_seconds": 1,
+         *           "hung_since": "hung-since",
          *           "id": "j-12",
          *           "idles": true,
          *           "kind": "training",
@@ -10023,11 +10750,13 @@ export interface components {
          *           "priority": 5,
          *           "queue": "default",
          *           "queued_at": "2026-11-18T09:30:00Z",
+         *           "restart_if_hung": true,
          *           "restart_unsaved": true,
          *           "retries": 1,
          *           "retry_on": [
          *             "retry-on"
          *           ],
+         *           "slow_since": "slow-since",
          *           "started_at": "2026-11-18T09:30:00Z",
          *           "state": "running",
          *           "stopping_for": "stopping-for",
@@ -10041,6 +10770,28 @@ export interface components {
         ListView_JobView_: {
             /** Items */
             items: components["schemas"]["JobView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /**
+         * ListView[KnownAppView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "command": [
+         *             "python",
+         *             "train.py"
+         *           ],
+         *           "name": "resnet",
+         *           "socket": true,
+         *           "title": "ResNet on our images"
+         *         }
+         *       ]
+         *     }
+         */
+        ListView_KnownAppView_: {
+            /** Items */
+            items: components["schemas"]["KnownAppView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
@@ -10745,6 +11496,25 @@ export interface components {
             next_cursor?: string | null;
         };
         /**
+         * ListView[SecretView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "group": "vision",
+         *           "name": "resnet",
+         *           "set_at": "2026-11-18T09:30:00Z",
+         *           "set_by": "set-by"
+         *         }
+         *       ]
+         *     }
+         */
+        ListView_SecretView_: {
+            /** Items */
+            items: components["schemas"]["SecretView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /**
          * ListView[SignalView]
          * @example {
          *       "items": [
@@ -11005,6 +11775,7 @@ export interface components {
          *             "flavor": "flavor",
          *             "gpus": 2,
          *             "grace_seconds": 1,
+         *             "hung_since": "hung-since",
          *             "id": "j-12",
          *             "idles": true,
          *             "kind": "training",
@@ -11030,9 +11801,11 @@ export interface components {
          *             "priority": 5,
          *             "queue": "default",
          *             "queued_at": "2026-11-18T09:30:00Z",
+         *             "restart_if_hung": true,
          *             "restart_unsaved": true,
          *             "retries": 1,
          *             "retry_on": [],
+         *             "slow_since": "slow-since",
          *             "started_at": "2026-11-18T09:30:00Z",
          *             "state": "running",
          *             "stopping_for": "stopping-for",
@@ -11252,6 +12025,7 @@ export interface components {
          *             "flavor": "flavor",
          *             "gpus": 2,
          *             "grace_seconds": 1,
+         *             "hung_since": "hung-since",
          *             "id": "j-12",
          *             "idles": true,
          *             "kind": "training",
@@ -11277,9 +12051,11 @@ export interface components {
          *             "priority": 5,
          *             "queue": "default",
          *             "queued_at": "2026-11-18T09:30:00Z",
+         *             "restart_if_hung": true,
          *             "restart_unsaved": true,
          *             "retries": 1,
          *             "retry_on": [],
+         *             "slow_since": "slow-since",
          *             "started_at": "2026-11-18T09:30:00Z",
          *             "state": "running",
          *             "stopping_for": "stopping-for",
@@ -11486,6 +12262,24 @@ export interface components {
                 [key: string]: components["schemas"]["QuotaView"];
             };
             role: components["schemas"]["Role"];
+        };
+        /**
+         * MeasurementView
+         * @example {
+         *       "check": "compute",
+         *       "metric": "metric",
+         *       "value": 1
+         *     }
+         */
+        MeasurementView: {
+            check: components["schemas"]["Check"];
+            /**
+             * Metric
+             * @description Such as compute_tflops or memory_gb_per_second; more is better.
+             */
+            metric: string;
+            /** Value */
+            value: number;
         };
         /**
          * MetadataView
@@ -14740,6 +15534,19 @@ export interface components {
             username: string;
         };
         /**
+         * RepairTicketView
+         * @example {
+         *       "gpu": "a100-80g-001-gpu0",
+         *       "text": "text"
+         *     }
+         */
+        RepairTicketView: {
+            /** Gpu */
+            gpu: string;
+            /** Text */
+            text: string;
+        };
+        /**
          * ReportCreate
          * @description A period that ends now, or a span from `since` until `until` (now when left out).
          * @example {}
@@ -15800,6 +16607,46 @@ export interface components {
             items: components["schemas"]["FoundView"][];
         };
         /**
+         * SecretPut
+         * @example {
+         *       "value": "value"
+         *     }
+         */
+        SecretPut: {
+            /**
+             * Group
+             * @description Store it for this group instead of the caller; only operators can set it.
+             */
+            group?: string | null;
+            /**
+             * Value
+             * @description Stored encrypted and never shown again.
+             */
+            value: string;
+        };
+        /**
+         * SecretView
+         * @example {
+         *       "group": "vision",
+         *       "name": "resnet",
+         *       "set_at": "2026-11-18T09:30:00Z",
+         *       "set_by": "set-by"
+         *     }
+         */
+        SecretView: {
+            /**
+             * Group
+             * @description The group that the secret belongs to; null: the caller's own.
+             */
+            group: string | null;
+            /** Name */
+            name: string;
+            /** Set At */
+            set_at: string;
+            /** Set By */
+            set_by: string;
+        };
+        /**
          * Separation
          * @description How jobs of different users are isolated from each other and from the server.
          * @enum {string}
@@ -16219,7 +17066,7 @@ export interface components {
          * @description A sign of a fault.
          * @enum {string}
          */
-        Sign: "hot" | "idle" | "ecc" | "row_remap" | "xid" | "lost" | "self_test" | "operator" | "alert";
+        Sign: "hot" | "idle" | "ecc" | "row_remap" | "xid" | "lost" | "self_test" | "operator" | "alert" | "check";
         /**
          * SignalView
          * @description A signal that a rule can watch.
@@ -17032,6 +17879,7 @@ export interface components {
          *         "flavor": "flavor",
          *         "gpus": 2,
          *         "grace_seconds": 1,
+         *         "hung_since": "hung-since",
          *         "id": "j-12",
          *         "idles": true,
          *         "kind": "training",
@@ -17059,11 +17907,13 @@ export interface components {
          *         "priority": 5,
          *         "queue": "default",
          *         "queued_at": "2026-11-18T09:30:00Z",
+         *         "restart_if_hung": true,
          *         "restart_unsaved": true,
          *         "retries": 1,
          *         "retry_on": [
          *           "retry-on"
          *         ],
+         *         "slow_since": "slow-since",
          *         "started_at": "2026-11-18T09:30:00Z",
          *         "state": "running",
          *         "stopping_for": "stopping-for",
@@ -18159,6 +19009,12 @@ export interface components {
             /** Queue */
             queue?: string | null;
             /**
+             * Secrets
+             * @description Secrets of the user or the user's group: NAME or NAME=VARIABLE is an environment variable, NAME:file a file, whose path is in NAME_FILE.
+             * @default []
+             */
+            secrets?: string | string[];
+            /**
              * Ssh
              * @description Allow the owner's registered SSH keys to log in; null: yes, if there is a key and the node has an SSH server. With an image, null means no.
              */
@@ -18217,6 +19073,7 @@ export interface components {
          *         "flavor": "flavor",
          *         "gpus": 2,
          *         "grace_seconds": 1,
+         *         "hung_since": "hung-since",
          *         "id": "j-12",
          *         "idles": true,
          *         "kind": "training",
@@ -18244,11 +19101,13 @@ export interface components {
          *         "priority": 5,
          *         "queue": "default",
          *         "queued_at": "2026-11-18T09:30:00Z",
+         *         "restart_if_hung": true,
          *         "restart_unsaved": true,
          *         "retries": 1,
          *         "retry_on": [
          *           "retry-on"
          *         ],
+         *         "slow_since": "slow-since",
          *         "started_at": "2026-11-18T09:30:00Z",
          *         "state": "running",
          *         "stopping_for": "stopping-for",
@@ -19642,6 +20501,363 @@ export interface operations {
             };
             /** @description Conflict: wrong state, name taken, over a limit */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    list_apps: {
+        parameters: {
+            query?: {
+                /** @description Items on a page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_AppView_"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    list_known_apps: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_KnownAppView_"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    get_app: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The job's id, or the name of one of the caller's own jobs. */
+                job: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AppView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    share_app: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The job's id, or the name of one of the caller's own jobs. */
+                job: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AppShareCreate"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AppLinkView"] | components["schemas"]["AppShareView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    delete_app_share: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The job's id, or the name of one of the caller's own jobs. */
+                job: string;
+                /** @description The kind of the asset: model or dataset. */
+                kind: "group" | "link";
+                /** @description The group, or the id of the link. */
+                share: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -25439,6 +26655,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemView"];
                 };
             };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
             /** @description A field is not valid */
             422: {
                 headers: {
@@ -25918,6 +27143,238 @@ export interface operations {
             };
             /** @description Body too large */
             413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    list_health_checks: {
+        parameters: {
+            query?: {
+                /** @description Only checks of this GPU. */
+                gpu?: string | null;
+                /** @description Only checks of this node. */
+                node?: string | null;
+                /** @description Items on a page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_HealthCheckView_"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    run_health_checks: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["HealthCheckCreate"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HealthChecksStarted"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    get_repair_ticket: {
+        parameters: {
+            query: {
+                /** @description The id of the GPU. */
+                gpu: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RepairTicketView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -36600,6 +38057,235 @@ export interface operations {
             };
             /** @description Not allowed */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    list_secrets: {
+        parameters: {
+            query?: {
+                /** @description Items on a page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_SecretView_"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    put_secret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the secret. */
+                secret: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SecretPut"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SecretView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    delete_secret: {
+        parameters: {
+            query?: {
+                /** @description The group's secret instead of the caller's own. */
+                group?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description The name of the secret. */
+                secret: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

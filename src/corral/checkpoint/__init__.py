@@ -9,6 +9,7 @@
 `steps` continues from the last checkpoint, saves when it is due, and saves and ends the program when the platform warns
 it. In a loop of your own the same is
 
+    checkpoint.progress(step + 1)
     stop = checkpoint.should_stop()
     if stop or checkpoint.due():
         checkpoint.save(state, step=step + 1)
@@ -49,6 +50,7 @@ __all__ = [
     "last",
     "load",
     "log",
+    "progress",
     "restore",
     "save",
     "save_files",
@@ -104,6 +106,14 @@ def save(state: Any, *, step: int, shard: bool = False) -> Path | None:
 def save_files(write: Callable[[Path], None], *, step: int, shard: bool = False) -> Path | None:
     """Save the files that `write(directory)` puts into the given empty directory: for file formats of your own."""
     return _own().save_files(write, step=step, shard=shard)
+
+
+def progress(step: int) -> None:
+    """Report that so many steps are done, so that the platform notices if the program hangs or slows down.
+
+    `steps` does this by itself. Cheap enough for every step: at most once a second a small file is written.
+    """
+    _own().progress(step)
 
 
 def due() -> bool:

@@ -16,6 +16,7 @@ from corral.checkpoint import payload
 from corral.checkpoint.catalog import Checkpoint, find, inspect, list_checkpoints
 from corral.checkpoint.environment import Surroundings
 from corral.checkpoint.layout import FILES, MANIFEST, REQUEST, STATE, SealedFile
+from corral.checkpoint.progress import Progress, write_progress
 from corral.checkpoint.warning import WARNING
 from corral.checkpoint.writer import clean, prune, publish, write_files, write_state
 
@@ -24,6 +25,8 @@ EXIT_STOPPED = 143
 
 #: The directory may be on a network: it is checked for a request at most this often.
 _LOOK_SECONDS = 1.0
+#: Progress is written at most this often: a step may take a millisecond.
+_PROGRESS_SECONDS = 1.0
 #: How often a listing is repeated if checkpoints were replaced while they were read.
 _LISTINGS = 10
 
@@ -40,6 +43,7 @@ class Keeper:
         self._monotonic = monotonic
         self._saved_at = monotonic()
         self._looked_at = float("-inf")
+        self._progress_at = float("-inf")
         self._answered = self._answered_before()
         self._answers_warning = False
         self._asked = False
@@ -86,10 +90,26 @@ class Keeper:
             if agree is not None:
                 want = agree(want)
             done = step + 1
+            self.progress(done)
             if want != _GO_ON or done == total:
                 self.save(capture(), step=done, shard=shard)
             if want == _STOP and done < total:
                 sys.exit(EXIT_STOPPED)
+
+    def progress(self, step: int) -> None:
+        """Report the number of steps done. In a gang rank 0 reports for all."""
+        if isinstance(step, bool) or not isinstance(step, int) or step < 0:
+            raise ValueError(f"step must be a whole number from 0, the steps that are done, not {step!r}")
+        here, now = self.surroundings, self._monotonic()
+        if here.directory is None or here.rank != 0 or now - self._progress_at < _PROGRESS_SECONDS:
+            return
+        self._progress_at = now
+        try:
+            here.directory.mkdir(parents=True, exist_ok=True)
+            write_progress(here.directory, Progress(step=step, attempt=here.attempt, at=time.time()))
+        except OSError as error:
+            # A report that is missing is no reason to end a training.
+            self._print_once(f"progress is not reported: {error.strerror or error}")
 
     # Saving
 

@@ -21,8 +21,19 @@ from corral.cli.habits.usage_errors import usage_error
 from corral.cli.jobs import checkpoints, clone, curves, files, images, job_changes, jobs, logs, sessions, tasks
 from corral.cli.jobs.presets import assets, presets
 from corral.cli.jobs.submission import init_job, run, submit
-from corral.cli.monitoring import exporter
-from corral.cli.people import account, budgets, events, groups, inbox, permissions, quotas, sign_in_providers, users
+from corral.cli.monitoring import exporter, health
+from corral.cli.people import (
+    account,
+    budgets,
+    events,
+    groups,
+    inbox,
+    permissions,
+    quotas,
+    secrets,
+    sign_in_providers,
+    users,
+)
 from corral.cli.reports import analyse, reports
 from corral.cli.scheduling import estimates, queues, receipts, reservations
 from corral.cli.slurm import slurm_compat
@@ -40,7 +51,7 @@ from corral.cli.terminal.terminal import (
     keep_options,
 )
 from corral.cli.whatif import shadow, simulate, whatif
-from corral.cli.workbenches import workbenches
+from corral.cli.workbenches import apps, remote_code, tunnels, workbenches
 
 #: The shell's completion script asks by setting this variable.
 COMPLETE_VARIABLE = "_CORRAL_COMPLETE"
@@ -131,6 +142,7 @@ app.add_typer(checkpoints.app)
 app.add_typer(curves.app)
 app.add_typer(images.app, name="image", rich_help_panel=Section.DAILY)
 app.add_typer(images.registry_app, name="registry", rich_help_panel=Section.DAILY)
+app.add_typer(secrets.app, name="secret", rich_help_panel=Section.DAILY)
 volume_files.register(volumes.app)
 app.add_typer(volumes.app, name="volume", rich_help_panel=Section.DAILY)
 app.add_typer(datasets.app, name="dataset", rich_help_panel=Section.DAILY)
@@ -162,6 +174,10 @@ app.add_typer(search.app)
 app.add_typer(tasks.app)
 app.add_typer(slurm_compat.app, name="slurm-compat", rich_help_panel=Section.DAILY)
 app.add_typer(workbenches.app, name="workbench", rich_help_panel=Section.DAILY)
+app.add_typer(apps.app, name="app", rich_help_panel=Section.DAILY)
+app.add_typer(apps.top)
+app.add_typer(remote_code.top)
+app.add_typer(tunnels.top)
 app.add_typer(account.app)
 app.add_typer(account.token_app, name="token", rich_help_panel=Section.PEOPLE)
 app.add_typer(permissions.key_app, name="key", rich_help_panel=Section.PEOPLE)
@@ -185,6 +201,7 @@ app.add_typer(about.licence_app, name="licence", rich_help_panel=Section.SETUP)
 app.add_typer(doctor.app)
 app.add_typer(exporter.app)
 app.add_typer(mcp_command.app)
+app.add_typer(health.app, name="health", rich_help_panel=Section.CLUSTER)
 app.add_typer(drill.app, name="drill", rich_help_panel=Section.SETUP)
 app.add_typer(shell.completion_app, name="completion", rich_help_panel=Section.SETUP)
 app.add_typer(shell.app)

@@ -23,6 +23,7 @@ from corral.client.people.budgets import Budgets
 from corral.client.people.groups import Groups
 from corral.client.people.inbox import Inbox
 from corral.client.people.quotas import Quotas, Scores
+from corral.client.people.secrets import Secrets
 from corral.client.people.sign_in_providers import Providers
 from corral.client.people.users import Events, People
 from corral.client.reports.analysis import Analysis
@@ -35,12 +36,14 @@ from corral.client.storage.volume_files import VolumeFiles
 from corral.client.storage.volumes import ObjectStores, Volumes
 from corral.client.system.installation import Installation
 from corral.client.whatif.simulations import Shadow, Simulations
+from corral.client.workbenches.apps import Apps
 from corral.client.workbenches.workbenches import Workbenches
 
 if TYPE_CHECKING:
     from corral.client.functions.calls import Functions
     from corral.client.functions.executor import JobExecutor
     from corral.client.views import JobCreate
+    from corral.client.workbenches.tunnel import Tunnel
 
 
 class Client:
@@ -56,12 +59,14 @@ class Client:
         """Without a token the server answers only requests that need no sign-in."""
         transport = Transport(server, token, sleep=sleep)
         self._transport = transport
+        self._token = token
         self.jobs = Jobs(transport)
         self.files = Files(transport)
         self.volume_files = VolumeFiles(transport)
         self.presets = Presets(transport)
         self.tasks = Tasks(transport)
         self.workbenches = Workbenches(transport)
+        self.apps = Apps(transport)
         self.queues = Queues(transport)
         self.fleet = Fleet(transport)
         self.pools = Pools(transport)
@@ -69,6 +74,7 @@ class Client:
         self.groups = Groups(transport)
         self.catalog = Catalog(transport)
         self.images = Images(transport)
+        self.secrets = Secrets(transport)
         self.volumes = Volumes(transport)
         self.object_stores = ObjectStores(transport)
         self.datasets = Datasets(transport)
@@ -102,6 +108,12 @@ class Client:
     @property
     def server(self) -> str:
         return self._transport.server
+
+    def tunnel(self, job: str, port: int | None, note: Callable[[str], None]) -> Tunnel:
+        """Carries TCP connections of this machine to a port of a job, or without a port to its app."""
+        from corral.client.workbenches.tunnel import Tunnel
+
+        return Tunnel(self.server, self._token, job, port, note)
 
     def functions(self, *, python: str | None = None, **settings: Unpack[JobCreate]) -> Functions:
         """Calls Python functions in jobs of these settings, the fields of a submission. `python` is the interpreter on

@@ -18,6 +18,8 @@ TAG_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 IMAGE_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 #: Alert rules, channels and schedules of reports.
 RULE_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+#: Secrets.
+SECRET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 #: Users.
 USER_NAME = re.compile(r"[a-z_][a-z0-9_.-]{0,31}")
 #: Environment variables.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from corral.control.ports import Store
-from corral.control.records import IdleWarning
+from corral.control.records import CheckCause, CheckRecord, CheckState, IdleWarning
 from corral.core.model import GpuHealth
+from corral.core.monitoring.checks import Check, Measurement, Problem
 from corral.core.monitoring.health.model import Condition, Evidence, Sign
 
 pytest_plugins = ("tests.servers.fixtures",)
@@ -52,3 +54,46 @@ def test_warnings_come_back_as_they_were_one_per_job(store: Store) -> None:
         assert transaction.health.idle_warnings() == {"j-12": later}
     with pytest.raises(ValueError, match="nonsense"), store.write() as transaction:
         transaction.health.save_idle_warning(replace(first, job_id="nonsense"))
+
+
+def test_checks_are_kept_and_read_by_gpu_model_and_state(store: Store) -> None:
+    def check(number: int, gpu: str, **values: Any) -> CheckRecord:
+        return CheckRecord(
+            **{
+                "job_id": f"j-{number}",
+                "gpu_id": gpu,
+                "node": "n1",
+                "model": "A10",
+                "cause": CheckCause.REQUESTED,
+                "requested_by": "root",
+                "requested_at": 100.0 * number,
+                "checks": (Check.COMPUTE, Check.DISK),
+                **values,
+            }
+        )
+
+    first, second, other = check(1, "g1"), check(2, "g1"), check(3, "g2", model="H200", node="n2", is_simulated=True)
+    with store.write() as transaction:
+        transaction.health.add_checks([first, second, other])
+    done = replace(
+        first,
+        state=CheckState.FAILED,
+        ended_at=150.0,
+        measurements=(Measurement(check=Check.COMPUTE, metric="compute_tflops", value=1.5),),
+        problems=(Problem(check=Check.COMPUTE, text="wrong", is_fatal=True),),
+        skipped=("disk: full",),
+    )
+    with store.write() as transaction:
+        transaction.health.save_check(done)
+    with store.read() as transaction:
+        table = transaction.health
+        assert (table.check("j-1"), table.check("j-9"), table.check("nonsense")) == (done, None, None)
+        assert table.open_checks() == [second, other]
+        assert table.checks(gpu_id="g1", limit=5) == [second, done]
+        assert table.checks(node="n2", limit=5) == [other]
+        assert table.checks(before="j-3", limit=1) == [second]
+        assert table.latest_checks() == [done], "those that are open have no values"
+        assert table.latest_checks("H200") == []
+    with store.write() as transaction:
+        assert transaction.health.prune_checks(1000.0) == 1, "the latest of each GPU and open ones stay"
+        assert transaction.health.open_checks() == [second, other]

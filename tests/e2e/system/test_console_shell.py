@@ -96,3 +96,19 @@ def test_the_page_says_when_it_is_stale_and_comes_back(visit: Visit, server: Cor
     server.start()
     expect(badge).to_have_text("Live", timeout=30_000)
     console.errors.clear()
+
+
+def test_keys_open_pages_and_show_themselves_and_virtual_gpus_are_said_to_be_simulated(visit: Visit) -> None:
+    page = visit().open("/", "Overview")
+    expect(page.get_by_text("Simulated GPUs").first).to_be_visible()
+    page.keyboard.press("g")
+    page.keyboard.press("n")
+    expect(page.get_by_role("heading", name="Nodes", level=1)).to_be_visible()
+    page.keyboard.press("?")
+    dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
+    expect(dialog).to_contain_text("Reservations")
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    # Letters in a field mean themselves.
+    page.get_by_placeholder("Find by name, label or user").fill("n")
+    expect(page.get_by_role("heading", name="Nodes", level=1)).to_be_visible()

@@ -69,6 +69,7 @@ BODIES: dict[tuple[str, str], Callable[[], Any]] = {
     ("POST", "/volumes/{volume}/uploads"): lambda: {"path": "x", "size": 1},
     ("POST", "/volumes/{volume}/uploads/{upload}/complete"): lambda: {"checksum": "0" * 64},
     ("PUT", "/registry-logins/{login}"): lambda: {"registry": "h.example.org", "username": "ann", "secret": "s"},
+    ("PUT", "/secrets/{secret}"): lambda: {"value": "hush"},
     ("POST", "/datasets"): lambda: {"name": f"set-{next(_numbers)}"},
     ("PATCH", "/datasets/{dataset}"): lambda: {"description": "about"},
     ("PUT", "/datasets/{dataset}/shares"): lambda: {"shares": []},
@@ -133,6 +134,9 @@ class House:
         if "{login}" in path:
             body = BODIES["PUT", "/registry-logins/{login}"]()
             return path.replace("{login}", self.owners("PUT", f"/registry-logins/l-{next(_numbers)}", body)["name"])
+        if "{secret}" in path:
+            body = BODIES["PUT", "/secrets/{secret}"]()
+            return path.replace("{secret}", self.owners("PUT", f"/secrets/s-{next(_numbers)}", body)["name"])
         if "{token_id}" in path:
             return path.replace("{token_id}", self.owners("POST", "/me/tokens", {"name": "to be deleted"})["id"])
         if "{key}" in path:

@@ -17,14 +17,12 @@ import pytest
 
 from corral.client.client import Client
 from tests.integration.cli_harness import Person
-from tests.integration.slurm_server import server_on
 from tests.integration.waiting import wait_until
 from tests.servers.corral_server import free_port
 from tests.servers.cut_off import CutOff
 from tests.servers.drill import Witness, durable_postgres
 from tests.servers.failover import Failover, Servers
 from tests.servers.postgres import PostgresServer
-from tests.servers.slurm import SlurmCluster
 
 pytest_plugins = ("tests.servers.fixtures",)
 
@@ -80,53 +78,6 @@ def test_the_leader_is_cut_off_from_the_database_which_then_fails_over(tmp_path:
         assert drill.witness.doubled() == []
         assert [job for job in jobs.values() if job["state"] == "failed"] == []
         assert drill.reader.failed == []
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_jobs_on_slurm_go_on_when_the_leader_changes(
-    tmp_path: Path, slurm_cluster: SlurmCluster, postgres_server: PostgresServer
-) -> None:
-    home, go = tmp_path / "home", tmp_path / "go"
-    server_on(slurm_cluster, home, pending_seconds="3")
-    servers = Servers(home, postgres_server, arguments=("--config", str(home / "corral.yaml")))
-    try:
-        token = servers.start()
-        script = f'until [ -e "{go}" ]; do sleep 0.1; done'
-        with Client(",".join(one.url for one in servers.all), token) as client:
-            # One alone, and one over two nodes: both began under the first leader, and outlive three.
-            alone, gang = client.jobs.submit_batch(
-                [{"command": ["sh", "-c", script], "gpus": 1}, {"command": ["sh", "-c", script], "gpus": 1, "nodes": 2}]
-            )
-            wait_until(lambda: len(list(client.jobs.list(states=["running"]))) == 2, "both run on Slurm", seconds=120)
-            numbers = _slurm_jobs(slurm_cluster)
-            assert len(numbers) == 2
-            drill = Failover(servers, Witness(tmp_path / "witness"), random.Random(5), token)
-            drill.start()
-            drill.kill()
-            drill.freeze()
-            drill.step_down()
-            assert numbers <= _slurm_jobs(slurm_cluster), "the jobs of Slurm are the same"
-            go.touch()
-            jobs = drill.end()
-
-        for outlived in (jobs.pop(alone["id"]), jobs.pop(gang["id"])):
-            assert (outlived["state"], outlived["attempt"]) == ("completed", 1)
-        assert len(drill.accepted()) > 5
-        assert drill.lost(jobs) == []
-        assert drill.witness.doubled() == []
-        assert [job for job in jobs.values() if job["state"] == "failed"] == []
-        assert drill.reader.failed == []
-    finally:
-        go.touch()
-        servers.stop()
-        slurm_cluster.run("scancel", "--user=root", check=False)
-        postgres_server.drop_database(servers.database)
-
-
-def _slurm_jobs(slurm: SlurmCluster) -> set[str]:
-    """The numbers of the running jobs, as Slurm has them."""
-    return set(slurm.run("squeue", "--noheader", "--states=RUNNING", "--format=%A").split())
 
 
 def test_a_standby_answers_reads_forwards_changes_and_follows(tmp_path: Path, servers: Servers) -> None:

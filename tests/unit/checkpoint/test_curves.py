@@ -34,7 +34,7 @@ def test_a_number_of_another_library_is_a_number(tmp_path: Path) -> None:
     assert lines(tmp_path)[0]["values"] == {"loss": 0.25}
 
 
-def test_only_rank_0_reports_and_without_a_platform_nobody_does(tmp_path: Path) -> None:
+def test_only_rank_0_reports_and_without_a_platform_no_rank_does(tmp_path: Path) -> None:
     CurveWriter(Surroundings(output=tmp_path, rank=1, world=2)).log(0, {"loss": 1.0})
     CurveWriter(Surroundings()).log(0, {"loss": 1.0})
     assert not (tmp_path / CURVES).exists()

@@ -17,6 +17,7 @@ import { Bell, BookOpen, LogOut, Search, UserRound } from "lucide-react";
 
 import { $api } from "@/api/client";
 import { useLiveState } from "@/api/LiveProvider";
+import { useClusters } from "@/app/cluster";
 import { useIsOperator, useMe, useSignOut } from "@/app/session";
 import classes from "@/app/shell/Header.module.css";
 import { ClusterSwitch } from "@/app/shell/ClusterSwitch";
@@ -43,6 +44,7 @@ export function Header() {
         </Kbd>
       </UnstyledButton>
       <Group gap={2} wrap="nowrap" ml="auto">
+        <SimulatedBadge />
         <LiveBadge />
         <InboxButton />
         {isOperator && <AlertBell />}
@@ -51,6 +53,22 @@ export function Header() {
         <Account />
       </Group>
     </Group>
+  );
+}
+
+/** Numbers of virtual GPUs must not be taken for real ones. */
+function SimulatedBadge() {
+  const t = useTexts(texts);
+  const simulated = (useClusters() ?? []).filter((cluster) => cluster.simulated);
+  if (simulated.length === 0) return null;
+  const hint = t("simulatedHint", { names: simulated.map((cluster) => cluster.name).join(", ") });
+  return (
+    <Tooltip label={hint} multiline maw={320}>
+      <Badge variant="light" color="yellow" size="lg" tt="none" fw={500} mr={4} visibleFrom="md" tabIndex={0}>
+        {t("simulated")}
+        <VisuallyHidden>: {hint}</VisuallyHidden>
+      </Badge>
+    </Tooltip>
   );
 }
 

@@ -3,7 +3,7 @@ import { useDebouncedValue } from "@mantine/hooks";
 import { Spotlight, type SpotlightActionData, type SpotlightActionGroupData } from "@mantine/spotlight";
 import { useMantineColorScheme } from "@mantine/core";
 import { useRouter } from "@tanstack/react-router";
-import { Languages, Plus, Search, SunMoon } from "lucide-react";
+import { Keyboard, Languages, Plus, Search, SunMoon } from "lucide-react";
 import { useState } from "react";
 
 import { $api } from "@/api/client";
@@ -16,10 +16,24 @@ import { navigation } from "@/texts/navigation";
 import { useIsDark } from "@/app/useIsDark";
 import { useTexts } from "@/texts/texts";
 
-export function Palette() {
+/** Forms that the address opens. */
+const MAKES = [
+  { name: "newReservation", path: "/reservations?new=yes", forOperators: true },
+  { name: "newQueue", path: "/queues?new=yes", forOperators: true },
+  { name: "newPool", path: "/pools?new=yes", forOperators: true },
+  { name: "newGroup", path: "/groups?new=yes", forOperators: true },
+  { name: "newUser", path: "/users?new=yes", forOperators: true },
+  { name: "newPackage", path: "/packages?new=yes", forOperators: true },
+  { name: "newFlavor", path: "/flavors?new=yes", forOperators: true },
+  { name: "newQuestion", path: "/what-if?new=yes", forOperators: true },
+  { name: "newToken", path: "/settings?tab=tokens", forOperators: false },
+  { name: "newKey", path: "/settings?tab=keys", forOperators: false },
+] as const;
+
+export function Palette({ onKeys }: { onKeys: () => void }) {
   const t = useTexts(texts);
   const [query, setQuery] = useState("");
-  const groups = [...useStandingActions(), ...useFound(query.trim())];
+  const groups = [...useStandingActions(onKeys), ...useFound(query.trim())];
   return (
     <Spotlight
       actions={groups}
@@ -36,7 +50,7 @@ export function Palette() {
   );
 }
 
-function useStandingActions(): SpotlightActionGroupData[] {
+function useStandingActions(onKeys: () => void): SpotlightActionGroupData[] {
   const t = useTexts(texts);
   const n = useTexts(navigation);
   const router = useRouter();
@@ -56,6 +70,13 @@ function useStandingActions(): SpotlightActionGroupData[] {
           leftSection: <Plus size={17} />,
           onClick: () => router.history.push("/jobs/new"),
         },
+        ...MAKES.filter(({ forOperators }) => isOperator || !forOperators).map(({ name, path }) => ({
+          id: `make:${path}`,
+          label: t(name),
+          leftSection: <Plus size={17} />,
+          onClick: () => router.history.push(path),
+        })),
+        { id: "keys", label: t("keys"), leftSection: <Keyboard size={17} />, onClick: onKeys },
         {
           id: "theme",
           label: t(dark ? "toLight" : "toDark"),

@@ -9,6 +9,7 @@ import { SessionGate, useIsOperator } from "@/app/session";
 import { ClusterSwitch } from "@/app/shell/ClusterSwitch";
 import { OperatorsOnly, PageLoading } from "@/app/shell/fallbacks";
 import { Header } from "@/app/shell/Header";
+import { Keys } from "@/app/shell/Keys";
 import { Logo } from "@/app/shell/Logo";
 import { Navigation } from "@/app/shell/Navigation";
 import { Palette } from "@/app/shell/Palette";
@@ -26,6 +27,7 @@ export function Shell() {
 function Frame() {
   const t = useTexts(texts);
   const [opened, { toggle, close }] = useDisclosure();
+  const [showsKeys, keys] = useDisclosure();
   const path = useRouterState({ select: (state) => state.location.pathname });
   useEffect(close, [path, close]);
   return (
@@ -57,7 +59,8 @@ function Frame() {
           <Content />
         </Suspense>
       </AppShell.Main>
-      <Palette />
+      <Palette onKeys={keys.open} />
+      <Keys opened={showsKeys} onOpen={keys.open} onClose={keys.close} />
     </AppShell>
   );
 }

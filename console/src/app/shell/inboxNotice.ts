@@ -15,6 +15,8 @@ const ACTIONS: ReadonlySet<string> = new Set([
   "job.moving",
   "job.idle-warned",
   "job.idle-stopped",
+  "job.hung",
+  "job.slow",
   "volume.nearly-full",
   "volume.share-received",
   "dataset.share-received",

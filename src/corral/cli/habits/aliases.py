@@ -14,6 +14,7 @@ VALUED_OPTIONS = frozenset({"-o", "--output", "--server", "--token"})
 #: Nouns, as the commands are named, with the other spellings.
 NOUNS: Mapping[str, tuple[str, ...]] = {
     "alert": ("alerts",),
+    "app": ("apps",),
     "backup": ("backups",),
     "budget": ("budgets",),
     "channel": ("channels",),
@@ -21,6 +22,7 @@ NOUNS: Mapping[str, tuple[str, ...]] = {
     "cluster": ("clusters",),
     "dataset": ("datasets",),
     "drill": ("drills",),
+    "health": ("health-check", "health-checks"),
     "estimates": ("estimate",),
     "events": ("event",),
     "files": ("file",),
@@ -45,6 +47,7 @@ NOUNS: Mapping[str, tuple[str, ...]] = {
     "report": ("reports",),
     "reservation": ("reservations",),
     "scores": ("score",),
+    "secret": ("secrets",),
     "target": ("targets",),
     "token": ("tokens",),
     "user": ("users",),

@@ -88,9 +88,19 @@ def job_facts(job: JobView, now: float) -> list[tuple[str, str]]:
         ("Ended", formats.at_and_ago(job["ended_at"], now) if job["ended_at"] else ""),
         ("Ran", formats.between(job["started_at"], job["ended_at"], now) if job["started_at"] else ""),
         ("Idle", warning_text(job.get("idle_warning"), now)),
+        ("Pace", _pace_text(job, now)),
         ("Used", _usage_text(job.get("usage"))),
         ("Temporary storage", _temporary_text(job.get("disk"))),
     ]
+
+
+def _pace_text(job: JobView, now: float) -> str:
+    """Set for a job whose program reports steps, and hangs or has slowed down."""
+    if (hung := job.get("hung_since")) is not None:
+        restart = "it is restarted elsewhere while retries are left" if job["restart_if_hung"] else "see its log"
+        return f"hangs: no step since {formats.at_and_ago(hung, now)}; {restart}"
+    slow = job.get("slow_since")
+    return "" if slow is None else f"slower than before since {formats.at_and_ago(slow, now)}"
 
 
 def _temporary_text(disk: JobDiskView | None) -> str:

@@ -111,13 +111,13 @@ def open_workbench(
     The address leads to the console, which redirects to the workbench after the sign-in.
     """
     with terminal.client() as client:
-        view = _ready(terminal, client, name)
+        view = ready_workbench(terminal, client, name)
     if view["jupyter"] is None:
         raise WrongUsage(
             f"workbench {view['name']} offers no Jupyter", hint=f"It offers SSH: corral workbench ssh {view['name']}"
         )
     terminal.answer(view, view["jupyter"]["address"])
-    if browser and not terminal.as_json and _has_display():
+    if browser and not terminal.as_json and has_display():
         typer.launch(view["jupyter"]["address"])
 
 
@@ -143,7 +143,7 @@ def ssh(
     if program is None:
         raise WrongUsage("there is no ssh here", hint="Install an OpenSSH client.")
     with terminal.client() as client:
-        view = _ready(terminal, client, name)
+        view = ready_workbench(terminal, client, name)
     if view["ssh"] is None:
         raise WrongUsage(
             f"workbench {view['name']} offers no SSH",
@@ -201,7 +201,7 @@ def _alias(view: WorkbenchView) -> str:
     return f"corral-{view['id']}"
 
 
-def _ready(terminal: Terminal, client: Client, name: str) -> WorkbenchView:
+def ready_workbench(terminal: Terminal, client: Client, name: str) -> WorkbenchView:
     """Wait until the workbench can be reached; raises if that will not happen soon."""
 
     def show_state(view: WorkbenchView) -> None:
@@ -243,7 +243,7 @@ def _row(view: WorkbenchView) -> Sequence[str]:
     )
 
 
-def _has_display() -> bool:
+def has_display() -> bool:
     if sys.platform == "darwin":
         return True
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
 from corral.client.http.transport import Transport, segment
@@ -12,8 +12,11 @@ if TYPE_CHECKING:
         ClusterView,
         DrainPreviewView,
         GpuView,
+        HealthChecksStarted,
+        HealthCheckView,
         NodeView,
         OverviewView,
+        RepairTicketView,
     )
 
 #: The server ends a self-test of a hanging GPU; the client waits for that.
@@ -64,6 +67,18 @@ class Fleet:
 
     def reset_gpu_health(self, gpu: str) -> GpuView:
         return cast("GpuView", self._transport.post(f"/gpus/{segment(gpu)}/reset-health"))
+
+    def run_health_checks(self, target: str, checks: Sequence[str] | None = None) -> HealthChecksStarted:
+        """Check a GPU, or every GPU of a node, by jobs of the lowest priority."""
+        body = {"target": target, "checks": None if checks is None else list(checks)}
+        return cast("HealthChecksStarted", self._transport.post("/health-checks", body))
+
+    def health_checks(self, *, gpu: str | None = None, node: str | None = None) -> Iterator[HealthCheckView]:
+        """The newest first."""
+        return self._transport.pages("/health-checks", {"gpu": gpu, "node": node})
+
+    def repair_ticket(self, gpu: str) -> RepairTicketView:
+        return cast("RepairTicketView", self._transport.get("/health-checks/ticket", {"gpu": gpu}))
 
     def clusters(self) -> Iterator[ClusterView]:
         return self._transport.pages("/clusters")

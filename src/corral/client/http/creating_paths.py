@@ -6,6 +6,7 @@ Generated from docs/reference/openapi.json by `make openapi`: do not edit.
 CREATING_PATHS = (
     r"/alert-rules",
     r"/analysis/defragmentation",
+    r"/apps/[^/]+/shares",
     r"/auth/providers",
     r"/budgets/[^/]+/[^/]+/grants",
     r"/channels",
@@ -17,6 +18,7 @@ CREATING_PATHS = (
     r"/datasets/[^/]+/versions/[^/]+/verify",
     r"/flavors",
     r"/groups",
+    r"/health-checks",
     r"/images",
     r"/jobs",
     r"/jobs/[^/]+/checkpoint",

@@ -177,7 +177,7 @@ class GpuMove(TypedDict):
 
 
 #: A sign of a fault.
-Sign = Literal["hot", "idle", "ecc", "row_remap", "xid", "lost", "self_test", "operator", "alert"]
+Sign = Literal["hot", "idle", "ecc", "row_remap", "xid", "lost", "self_test", "operator", "alert", "check"]
 
 
 class EvidenceView(TypedDict):
@@ -248,9 +248,65 @@ class GpuView(TypedDict):
     reading: ReadingView | None
 
 
+Check = Literal["compute", "memory", "pcie", "disk", "network", "dcgm"]
+
+
+class HealthCheckCreate(TypedDict):
+    #: A GPU, or a node: all its GPUs.
+    target: str
+    #: What is checked; null: as the configuration says.
+    checks: NotRequired[list[Check] | None]
+
+
+CheckCause = Literal["requested", "return", "schedule"]
+
+
+class CheckProblemView(TypedDict):
+    check: Check
+    text: str
+    #: The GPU computed or stored something wrong; otherwise it is slow.
+    is_fatal: bool
+
+
+CheckState = Literal["open", "passed", "failed", "unknown"]
+
+
+class MeasurementView(TypedDict):
+    check: Check
+    #: Such as compute_tflops or memory_gb_per_second; more is better.
+    metric: str
+    value: float
+
+
+class HealthCheckView(TypedDict):
+    #: The job that makes the check.
+    job: str
+    gpu: str
+    node: str
+    model: str
+    cause: CheckCause
+    requested_by: str
+    requested_at: str
+    ended_at: str | None
+    state: CheckState
+    checks: list[Check]
+    #: The GPU is virtual: the rates are those of the processor.
+    is_simulated: bool
+    measurements: list[MeasurementView]
+    problems: list[CheckProblemView]
+    #: What was not checked, and why.
+    skipped: list[str]
+
+
+class HealthChecksStarted(TypedDict):
+    items: list[HealthCheckView]
+
+
 class ClusterView(TypedDict):
     name: str
     engine: str
+    #: Its GPUs are virtual: jobs are real, readings are made up.
+    simulated: bool
     healthy: bool
     #: The engine's error message; empty while the engine answers.
     detail: str
@@ -558,3 +614,8 @@ class PoolEdit(TypedDict):
     description: NotRequired[str | None]
     #: The complete list of GPUs; GPUs that are not listed move to the pool default.
     gpus: NotRequired[list[str] | None]
+
+
+class RepairTicketView(TypedDict):
+    gpu: str
+    text: str

@@ -144,6 +144,10 @@ class JobArray(TypedDict):
     array: str
     #: Jobs that must complete first: ids, names of the caller's jobs, or names of the caller's arrays.
     after: NotRequired[list[str] | None]
+    #: A web program that corral knows; `command` has its arguments.
+    app: NotRequired[str | None]
+    #: The name of the page.
+    app_name: NotRequired[str]
     #: How often the program should save a checkpoint; null: the installation's default.
     checkpoint_interval: NotRequired[float | str | None]
     #: Required, unless a preset sets it.
@@ -185,6 +189,9 @@ class JobArray(TypedDict):
     package: NotRequired[str | None]
     #: Values for the preset's parameters; the others have their defaults.
     parameters: NotRequired[dict[str, bool | float | str] | None]
+    #: The port of the loopback address at which the command serves a page; 0: a free port, which the command finds in
+    #: CORRAL_APP_PORT.
+    port: NotRequired[int | None]
     #: Whether the job may be preempted; null: yes, except for a workbench. A job that may not be preempted never gets
     #: GPUs that are guaranteed to other queues.
     preemptible: NotRequired[bool | None]
@@ -192,11 +199,17 @@ class JobArray(TypedDict):
     preset: NotRequired[str | None]
     priority: NotRequired[int | None]
     queue: NotRequired[str | None]
+    #: Whether the job is restarted elsewhere, as a retry, if its program reports steps by corral.checkpoint and then
+    #: none for long.
+    restart_if_hung: NotRequired[bool | None]
     #: Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.
     restart_unsaved: NotRequired[bool | None]
     #: Failures of the program that lead to another attempt: exit, oom, any, or exit codes; node and gpu always do.
     #: Null: the installation's default.
     retry_on: NotRequired[str | list[str] | None]
+    #: Secrets of the user or the user's group: NAME or NAME=VARIABLE is an environment variable, NAME:file a file,
+    #: whose path is in NAME_FILE.
+    secrets: NotRequired[str | list[str]]
     time: NotRequired[float | str | None]
     #: A virtual environment or conda prefix on the nodes; its programs are first in PATH.
     venv: NotRequired[str | None]
@@ -208,6 +221,10 @@ class JobCreate(TypedDict):
 
     #: Jobs that must complete first: ids, names of the caller's jobs, or names of the caller's arrays.
     after: NotRequired[list[str] | None]
+    #: A web program that corral knows; `command` has its arguments.
+    app: NotRequired[str | None]
+    #: The name of the page.
+    app_name: NotRequired[str]
     #: How often the program should save a checkpoint; null: the installation's default.
     checkpoint_interval: NotRequired[float | str | None]
     #: Required, unless a preset sets it.
@@ -247,6 +264,9 @@ class JobCreate(TypedDict):
     package: NotRequired[str | None]
     #: Values for the preset's parameters; the others have their defaults.
     parameters: NotRequired[dict[str, bool | float | str] | None]
+    #: The port of the loopback address at which the command serves a page; 0: a free port, which the command finds in
+    #: CORRAL_APP_PORT.
+    port: NotRequired[int | None]
     #: Whether the job may be preempted; null: yes, except for a workbench. A job that may not be preempted never gets
     #: GPUs that are guaranteed to other queues.
     preemptible: NotRequired[bool | None]
@@ -254,11 +274,17 @@ class JobCreate(TypedDict):
     preset: NotRequired[str | None]
     priority: NotRequired[int | None]
     queue: NotRequired[str | None]
+    #: Whether the job is restarted elsewhere, as a retry, if its program reports steps by corral.checkpoint and then
+    #: none for long.
+    restart_if_hung: NotRequired[bool | None]
     #: Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.
     restart_unsaved: NotRequired[bool | None]
     #: Failures of the program that lead to another attempt: exit, oom, any, or exit codes; node and gpu always do.
     #: Null: the installation's default.
     retry_on: NotRequired[str | list[str] | None]
+    #: Secrets of the user or the user's group: NAME or NAME=VARIABLE is an environment variable, NAME:file a file,
+    #: whose path is in NAME_FILE.
+    secrets: NotRequired[str | list[str]]
     time: NotRequired[float | str | None]
     #: A virtual environment or conda prefix on the nodes; its programs are first in PATH.
     venv: NotRequired[str | None]
@@ -274,6 +300,10 @@ class JobClone(TypedDict):
 
     #: Jobs that must complete first: ids, names of the caller's jobs, or names of the caller's arrays.
     after: NotRequired[list[str] | None]
+    #: A web program that corral knows; `command` has its arguments.
+    app: NotRequired[str | None]
+    #: The name of the page.
+    app_name: NotRequired[str]
     #: How often the program should save a checkpoint; null: the installation's default.
     checkpoint_interval: NotRequired[float | str | None]
     #: Required, unless a preset sets it.
@@ -313,6 +343,9 @@ class JobClone(TypedDict):
     package: NotRequired[str | None]
     #: Values for the preset's parameters; the others have their defaults.
     parameters: NotRequired[dict[str, bool | float | str] | None]
+    #: The port of the loopback address at which the command serves a page; 0: a free port, which the command finds in
+    #: CORRAL_APP_PORT.
+    port: NotRequired[int | None]
     #: Whether the job may be preempted; null: yes, except for a workbench. A job that may not be preempted never gets
     #: GPUs that are guaranteed to other queues.
     preemptible: NotRequired[bool | None]
@@ -320,11 +353,17 @@ class JobClone(TypedDict):
     preset: NotRequired[str | None]
     priority: NotRequired[int | None]
     queue: NotRequired[str | None]
+    #: Whether the job is restarted elsewhere, as a retry, if its program reports steps by corral.checkpoint and then
+    #: none for long.
+    restart_if_hung: NotRequired[bool | None]
     #: Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.
     restart_unsaved: NotRequired[bool | None]
     #: Failures of the program that lead to another attempt: exit, oom, any, or exit codes; node and gpu always do.
     #: Null: the installation's default.
     retry_on: NotRequired[str | list[str] | None]
+    #: Secrets of the user or the user's group: NAME or NAME=VARIABLE is an environment variable, NAME:file a file,
+    #: whose path is in NAME_FILE.
+    secrets: NotRequired[str | list[str]]
     time: NotRequired[float | str | None]
     #: A virtual environment or conda prefix on the nodes; its programs are first in PATH.
     venv: NotRequired[str | None]
@@ -364,6 +403,8 @@ class JobEdit(TypedDict):
     priority: NotRequired[int]
     #: Null: chosen among the queues that the user may use.
     queue: NotRequired[str | None]
+    #: Whether the job is restarted elsewhere if it hangs.
+    restart_if_hung: NotRequired[bool]
     #: Whether the job may start over for a resize before it has saved a checkpoint.
     restart_unsaved: NotRequired[bool]
     #: Null: the queue's limit.
@@ -512,6 +553,12 @@ class JobView(TypedDict):
     retry_on: list[str]
     #: Whether the job may hold GPUs without using them for long.
     idles: bool
+    #: Whether the job is restarted elsewhere if its program reports no more steps.
+    restart_if_hung: bool
+    #: Since when the program has done no step; null: it is not known to hang.
+    hung_since: str | None
+    #: Since when the program does far fewer steps per minute than before.
+    slow_since: str | None
     #: How often the program should save a checkpoint; null: the installation's default.
     checkpoint_interval_seconds: float | None
     #: When the program last saved a checkpoint.
@@ -543,6 +590,11 @@ class JobView(TypedDict):
     preemptions: int
     #: Jobs that must complete before this job may start.
     after: list[str]
+    #: The web program of the job, if corral knows it.
+    app: NotRequired[str | None]
+    app_name: NotRequired[str]
+    #: The port at which the job's own program serves a page.
+    app_port: NotRequired[int | None]
     array: NotRequired[ArrayView | None]
     #: DATASET or DATASET=PATH: outputs that become a version when the job completes.
     commit_outputs: NotRequired[str]
@@ -565,6 +617,8 @@ class JobView(TypedDict):
     parameters: NotRequired[dict[str, str]]
     #: The preset that the job was made from.
     preset: NotRequired[str | None]
+    #: Secrets that the job gets, without their values; shown like the command.
+    secrets: NotRequired[list[str] | None]
     #: What the job has held and used in all its attempts; only set for a single job.
     usage: NotRequired[UsageView | None]
     venv: NotRequired[str | None]

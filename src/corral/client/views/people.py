@@ -97,7 +97,7 @@ class InboxRead(TypedDict):
 
 
 class InboxSettings(TypedDict):
-    #: Any of: started, ended, failed, preempted, idle, storage, shared, fleet.
+    #: Any of: started, ended, failed, preempted, idle, stalled, storage, shared, fleet.
     muted: list[str]
 
 
@@ -106,7 +106,7 @@ class InboxStateView(TypedDict):
     muted: list[str]
 
 
-InboxKind = Literal["started", "ended", "failed", "preempted", "idle", "storage", "shared", "fleet"]
+InboxKind = Literal["started", "ended", "failed", "preempted", "idle", "stalled", "storage", "shared", "fleet"]
 
 
 class InboxItemView(TypedDict):
@@ -254,6 +254,14 @@ class QuotaUsageView(TypedDict):
     user: str
     kinds: dict[str, KindQuotaView]
     volumes: dict[str, HeldView]
+
+
+class SecretView(TypedDict):
+    name: str
+    #: The group that the secret belongs to; null: the caller's own.
+    group: str | None
+    set_by: str
+    set_at: str
 
 
 class SshKeyView(TypedDict):
@@ -528,6 +536,13 @@ class QuotasBatch(TypedDict):
     #: All users, instead of a list of users.
     all: NotRequired[bool]
     users: NotRequired[list[str] | None]
+
+
+class SecretPut(TypedDict):
+    #: Stored encrypted and never shown again.
+    value: str
+    #: Store it for this group instead of the caller; only operators can set it.
+    group: NotRequired[str | None]
 
 
 class SshKeyCreate(TypedDict):

@@ -8,6 +8,61 @@ from typing import NotRequired, TypedDict
 from corral.client.views.jobs import JobState, JobView, MountBody
 
 
+class AppLinkView(TypedDict):
+    #: group or link
+    kind: str
+    #: The group, or the id of the link.
+    name: str
+    created_at: str
+    #: null: until it is removed.
+    expires_at: str | None
+    #: The link, which is shown once. A user must be signed in to use it.
+    address: str
+
+
+class AppShareCreate(TypedDict):
+    #: Share with this group; null: make a link.
+    group: NotRequired[str | None]
+    #: How long; for a link at most 30 days, and 1 day if it is not given.
+    lasts: NotRequired[float | str | None]
+
+
+class AppShareView(TypedDict):
+    #: group or link
+    kind: str
+    #: The group, or the id of the link.
+    name: str
+    created_at: str
+    #: null: until it is removed.
+    expires_at: str | None
+
+
+class AppView(TypedDict):
+    job_id: str
+    #: The job's name.
+    name: str
+    user: str
+    state: JobState
+    #: The app, if corral knows it.
+    app: str | None
+    title: str
+    #: Whether the program accepts connections.
+    ready: bool
+    #: The page; it leads through the console to an origin of its own.
+    address: str
+    #: Shown to the job's owner and to operators only.
+    shares: list[AppShareView]
+
+
+class KnownAppView(TypedDict):
+    name: str
+    title: str
+    #: The program that must be installed on the node or in the image.
+    command: list[str]
+    #: Whether other accounts of the node cannot connect to it.
+    socket: bool
+
+
 class JupyterView(TypedDict):
     ready: bool
     #: Redirects a signed-in browser to the workbench's own origin; programs send a token.
@@ -72,6 +127,9 @@ class WorkbenchCreate(TypedDict):
     package: NotRequired[str | None]
     priority: NotRequired[int | None]
     queue: NotRequired[str | None]
+    #: Secrets of the user or the user's group: NAME or NAME=VARIABLE is an environment variable, NAME:file a file,
+    #: whose path is in NAME_FILE.
+    secrets: NotRequired[str | list[str]]
     #: Allow the owner's registered SSH keys to log in; null: yes, if there is a key and the node has an SSH server.
     #: With an image, null means no.
     ssh: NotRequired[bool | None]

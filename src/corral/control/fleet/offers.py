@@ -25,6 +25,7 @@ from corral.core.scheduling.placement.search import could_ever_fit, domains_for
 from corral.core.scheduling.reservations.reservations import Reserved
 from corral.core.snapshot.changes import DropJob, PutJob
 from corral.core.snapshot.node_index import EVERYWHERE, Slot, places, union
+from corral.core.snapshot.waiting_lines import CHECKS
 
 #: Copies that are planned to see how many start. Where more than that do, what is free is divided instead.
 MAX_TRIED = 100
@@ -189,7 +190,8 @@ def _waiting_for_the_same(state: State, job: Job) -> int:
     models = set(job.request.models)
     count = 0
     for key, line in state.snapshot.lines.items():
-        if key.queue != job.queue or (key.model == "cpu") is job.request.wants_gpu:
+        is_other = key.model == CHECKS or (key.model == "cpu") is job.request.wants_gpu
+        if key.queue != job.queue or is_other:
             continue
         if key.model in ("cpu", "any") or not models or models & set(key.model.split("|")):
             count += len(line.jobs)

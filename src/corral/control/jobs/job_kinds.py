@@ -15,6 +15,14 @@ HOST_COMMAND = (
     'command -v python3 >/dev/null 2>&1 || exit 83; exec python3 -Iu "$CORRAL_JOB_DIR/workbench/host.py"',
     "corral-workbench",
 )
+#: What is launched for a job with an app, instead of its command.
+APP_COMMAND = (
+    "/bin/sh",
+    "-c",
+    "command -v python3 >/dev/null 2>&1 || { echo 'corral: an app needs python3, in the image too' >&2; exit 127; }; "
+    'exec python3 -Iu "$CORRAL_JOB_DIR/workbench/app.py"',
+    "corral-app",
+)
 _WHY = {
     JobKind.DISTRIBUTED: "a job on several nodes is distributed",
     JobKind.TRAINING: "a program on one node is a training",

@@ -19,6 +19,7 @@ from corral.control.jobs.job_kinds import derived_kind
 from corral.control.jobs.job_references import job_behind, named_jobs
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import Caller, Work
+from corral.control.people import secrets
 from corral.control.people.operators import require_operator
 from corral.control.people.permissions import function_for, require
 from corral.control.records import JobRecord, JobSpec, MountSpec
@@ -60,6 +61,7 @@ class JobDraft:
     #: None means: as the installation says
     retry_on: tuple[str, ...] | None = None
     idles: bool | None = None
+    restart_if_hung: bool | None = None
     #: None means: as jobs of its kind usually are
     preemptible: bool | None = None
     #: an elastic job: the least and the most GPUs; None for one of them means the installation's
@@ -295,7 +297,8 @@ def _admit_starting(work: Work, jobs: Sequence[Job], drafts: Sequence[JobDraft])
 
 
 def _check_surroundings(work: Work, caller: Caller, spec: JobSpec) -> None:
-    """What its program finds around it: an image, or the node's own files with a virtual environment."""
+    """What its program finds around it: secrets, and an image, or the node's own files with a virtual environment."""
+    secrets.check_uses(work.tx, caller.name, spec.secrets)
     if spec.image is not None:
         images.check_source(work.tx, caller.name, spec.image)
         if spec.venv is not None:

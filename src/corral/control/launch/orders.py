@@ -54,6 +54,8 @@ def launch_order(
         image=spec.image,
         venv=spec.venv,
         storage=storage,
+        secrets=spec.secrets,
+        has_app=spec.has_app,
     )
 
 

@@ -27,6 +27,8 @@ class LaunchStage(Enum):
     DISK_ROOM = auto()
     #: write the settings and keys that a workbench reads at its start
     WORKBENCH = auto()
+    #: decrypt the job's secrets, and write those that are files
+    SECRETS = auto()
     #: look up the image's address, and decrypt the login to pull it
     IMAGE = auto()
     #: check the user's access to volumes, and decrypt the secrets of buckets

@@ -94,6 +94,18 @@ def mark(work: Work, caller: Caller, gpu_id: str, health: GpuHealth, reason: str
     return _known(work.state, gpu_id)
 
 
+def quarantine(work: Work, gpu_id: str, health: GpuHealth, evidence: Sequence[Evidence]) -> None:
+    """A check has found a GPU wrong or slow: it gets no new jobs, and loses those it has if it is failed."""
+    _settle(work, SYSTEM, [put(condition_of(work.state, gpu_id), health, evidence, work.now)])
+
+
+def clear_after_check(work: Work, gpu_id: str, requested_by: str) -> None:
+    """A check that an operator requested has passed: the GPU returns from quarantine."""
+    was = _known(work.state, gpu_id).health
+    _clear(work, gpu_id)
+    work.record(SYSTEM, "gpu.returned", gpu_id, detail={"was": was, "requested_by": requested_by})
+
+
 def begin_self_test(work: Work, caller: Caller, gpu_id: str) -> Gpu:
     """Take a free GPU out of use for a test."""
     require_operator(caller, "manage nodes and GPUs")
@@ -195,7 +207,9 @@ def _settle(work: Work, caller: Caller, conditions: Sequence[Condition]) -> None
             work.record(caller, ACTIONS[item.health], item.gpu_id, detail=_detail(work.state, item, was[item.gpu_id]))
     failed = {item.gpu_id: item for item in conditions if item.health is GpuHealth.FAILED}
     for job in holding_jobs(work.state, failed):
-        _move_away(work, job, failed)
+        # A check is there because of the fault, and can run nowhere else.
+        if not job.only_gpus:
+            _move_away(work, job, failed)
 
 
 def _move_away(work: Work, job: Job, failed: dict[str, Condition]) -> None:

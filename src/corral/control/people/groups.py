@@ -14,7 +14,7 @@ from corral.control.datasets import datasets
 from corral.control.errors import InUse, Invalid, NotFound, Taken
 from corral.control.jobs.admission import check_queue_name
 from corral.control.live.unit_of_work import Caller, Work
-from corral.control.people import budgets
+from corral.control.people import budgets, secrets
 from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import DEFAULT_GROUP, GroupRecord, ShareKind, UserRecord
@@ -124,6 +124,7 @@ def delete(work: Work, caller: Caller, name: str) -> None:
     volumes.forget(work, ShareKind.GROUP, name)
     datasets.forget(work, ShareKind.GROUP, name)
     budgets.forget(work, Account(kind=AccountKind.GROUP, name=name))
+    secrets.forget(work, Account(kind=AccountKind.GROUP, name=name))
     work.tx.people.delete_group(name)
     work.record(caller, "group.deleted", name)
 

@@ -11,7 +11,7 @@ from corral.control.datasets import datasets
 from corral.control.errors import InUse, Invalid, NotFound, Taken, WrongState
 from corral.control.jobs import images
 from corral.control.live.unit_of_work import PLATFORM, Caller, Work
-from corral.control.people import budgets, permissions, quotas
+from corral.control.people import budgets, permissions, quotas, secrets
 from corral.control.people.operators import reachable_operators, require_operator
 from corral.control.ports import Transaction
 from corral.control.records import (
@@ -152,6 +152,7 @@ def delete_user(work: Work, caller: Caller, name: str) -> None:
         work.change(PutQuota(user=name, kind=kind, quota=Quota()))
     work.change(DropMembership(user=name))
     budgets.forget(work, Account(kind=AccountKind.USER, name=name))
+    secrets.forget(work, Account(kind=AccountKind.USER, name=name))
     images.forget_user(work, name)
     volumes.forget(work, ShareKind.USER, name)
     datasets.forget(work, ShareKind.USER, name)

@@ -23,6 +23,7 @@ class InboxKind(StrEnum):
     FAILED = "failed"
     PREEMPTED = "preempted"
     IDLE = "idle"
+    STALLED = "stalled"
     STORAGE = "storage"
     SHARED = "shared"
     FLEET = "fleet"
@@ -38,6 +39,8 @@ KINDS: dict[str, InboxKind] = {
     "job.moving": InboxKind.PREEMPTED,
     "job.idle-warned": InboxKind.IDLE,
     "job.idle-stopped": InboxKind.IDLE,
+    "job.hung": InboxKind.STALLED,
+    "job.slow": InboxKind.STALLED,
     "volume.nearly-full": InboxKind.STORAGE,
     "volume.share-received": InboxKind.SHARED,
     "dataset.share-received": InboxKind.SHARED,

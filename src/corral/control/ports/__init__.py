@@ -3,7 +3,7 @@
 Docstrings are contracts: what must be quick, what must tolerate absence, and which error means "try again".
 """
 
-from corral.control.ports.checkpoints import Checkpoints, Lookup, SavedWork
+from corral.control.ports.checkpoints import Checkpoints, Lookup, SavedWork, StepReport
 from corral.control.ports.engine import (
     AttemptLogs,
     AttemptPhase,
@@ -68,6 +68,7 @@ from corral.control.ports.shells import HasShells, ShellChannel, ShellStream
 from corral.control.ports.store import (
     NO_LEADERSHIP,
     AlertTable,
+    AppShareTable,
     AttemptTable,
     BudgetTable,
     CatalogTable,
@@ -94,6 +95,7 @@ from corral.control.ports.store import (
     RequestKeyTable,
     ReservationTable,
     ScoreTable,
+    SecretTable,
     ServerRecord,
     ServerRegistry,
     ShadowTable,
@@ -128,6 +130,7 @@ __all__ = [
     "NODE_METRICS",
     "NO_LEADERSHIP",
     "AlertTable",
+    "AppShareTable",
     "AttemptLogs",
     "AttemptPhase",
     "AttemptStatus",
@@ -208,6 +211,7 @@ __all__ = [
     "Round",
     "SavedWork",
     "ScoreTable",
+    "SecretTable",
     "SelfTest",
     "ServerRecord",
     "ServerRegistry",
@@ -216,6 +220,7 @@ __all__ = [
     "ShellStream",
     "SimulationTable",
     "SshKeyTable",
+    "StepReport",
     "StorageKind",
     "StorageOrder",
     "Store",

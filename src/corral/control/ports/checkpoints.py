@@ -31,6 +31,16 @@ class SavedWork:
         return self.problem is None
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StepReport:
+    """How far a program says that it has come."""
+
+    step: int
+    attempt: int
+    #: when the last step was done; never in the future
+    at: float
+
+
 class Lookup(Protocol):
     """A search for a checkpoint that is under way."""
 
@@ -56,6 +66,9 @@ class Checkpoints(Protocol):
 
     def last_saved_at(self, job_id: str) -> float | None:
         """When the program last saved its work, also one that has formats of its own. As quick as `list`."""
+
+    def progress(self, job_id: str) -> StepReport | None:
+        """The steps that the program has reported last; None if it reports none. Quick: one small file."""
 
     def look_up(self, job_id: str, user: str, found: Callable[[SavedWork | None], None]) -> Lookup:
         """Find the newest of which every byte is as it was saved, on threads of its own that users share fairly. Calls

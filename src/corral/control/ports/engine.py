@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -121,6 +120,12 @@ class LaunchOrder:
     venv: str | None = None
     mounts: tuple[Mount, ...] = ()
     storage: tuple[StorageOrder, ...] = ()
+    #: whether the command serves a page that corral opens for users
+    has_app: bool = False
+    #: secrets that the job names, and, once they are looked up, the variables that hold their values: never logged, nor
+    #: written where others can read
+    secrets: tuple[str, ...] = ()
+    secret_env: Mapping[str, str] = field(default_factory=dict, repr=False)
     #: the account of the operating system that the processes belong to; None means the server's own
     os_user: str | None = None
 
@@ -224,9 +229,9 @@ class AttemptsElsewhere(Protocol):
     def listen_address(self) -> str:
         """The address that a program of an attempt listens at, so that `reach` leads to it."""
 
-    def reach(self, attempt_id: str, port: int) -> tuple[str, int] | socket.socket:
-        """The address at which the server reaches a port of the attempt's first instance, or a connection to it.
-        Raises EngineUnavailable while there is none."""
+    def reach(self, attempt_id: str, port: int) -> tuple[str, int] | int:
+        """The address at which the server reaches a port of the attempt's first instance, or the descriptor of a
+        connection to it, which is the caller's. Raises EngineUnavailable while there is none."""
 
 
 @runtime_checkable

@@ -13,6 +13,7 @@ from corral.control.records.alerts import (
     ReportSchedule,
     ReportState,
 )
+from corral.control.records.apps import AppShare, AppShareKind
 from corral.control.records.budgets import BudgetRecord, EntryKind, LedgerEntry
 from corral.control.records.catalog import (
     AssetKind,
@@ -40,6 +41,7 @@ from corral.control.records.datasets import (
     TagRecord,
     VersionRecord,
 )
+from corral.control.records.gpu_checks import CheckCause, CheckRecord, CheckState
 from corral.control.records.history import (
     CycleRecord,
     EventFilter,
@@ -79,6 +81,7 @@ from corral.control.records.people import (
     QuotaRecord,
     Role,
     Scope,
+    SecretRecord,
     SshKeyRecord,
     UserRecord,
     VolumeQuotaRecord,
@@ -114,11 +117,16 @@ __all__ = [
     "TASK_MODE_LABEL",
     "USUAL_FUNCTIONS",
     "AlertFilter",
+    "AppShare",
+    "AppShareKind",
     "AssetKind",
     "AttemptRecord",
     "BudgetRecord",
     "ByteStorage",
     "ChannelRecord",
+    "CheckCause",
+    "CheckRecord",
+    "CheckState",
     "CredentialKind",
     "CredentialRecord",
     "CycleRecord",
@@ -170,6 +178,7 @@ __all__ = [
     "Role",
     "Scope",
     "ScorePoint",
+    "SecretRecord",
     "ShadowRecord",
     "Share",
     "ShareKind",

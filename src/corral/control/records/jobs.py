@@ -82,8 +82,18 @@ class JobSpec:
     task_mode: str = ""
     #: what the job is for, in its owner's words
     description: str = ""
+    #: secrets that the job gets, as `core.jobs.secret_uses` reads them; never their values
+    secrets: tuple[str, ...] = ()
+    #: a web program: one that corral knows, or the port of the job's own, with its name
+    app: str | None = None
+    app_port: int | None = None
+    app_name: str = ""
     #: DATASET or DATASET=PATH: outputs that become a version of the dataset when the job completes
     commit_outputs: str = ""
+
+    @property
+    def has_app(self) -> bool:
+        return self.app is not None or self.app_port is not None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,4 +1,4 @@
-"""Records of users: profiles, permissions, quotas, and sign-in."""
+"""Records of users: profiles, permissions, quotas, sign-in, and secrets."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from corral.core.model import JobKind
+from corral.core.people.budgets import Account
 from corral.core.people.quota import Quota
 from corral.core.storage.volumes import VolumeType
 
@@ -187,3 +188,16 @@ class VolumeQuotaRecord:
     user: str
     type: VolumeType
     max_bytes: int | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SecretRecord:
+    """A value that jobs get and no answer shows."""
+
+    owner: Account
+    name: str
+    #: encrypted; never shown
+    value: str
+    #: who stored the present value, and when
+    set_by: str = ""
+    set_at: float = 0.0

@@ -34,6 +34,7 @@ from corral.core.jobs.size_fields import SIZE_ROWS
 
 _PREEMPTIBLE = "Whether the job may be preempted"
 _MOUNT = "Mount a volume, local:SIZE or dataset:NAME@VERSION; repeatable."
+_SECRET = "A secret (`corral secret ls`) as an environment variable or file; repeatable."
 _HOLD = "Only create it; `corral start` queues it."
 _VARIABLE = "An environment variable; repeatable."
 _PROGRAMS = "A virtual environment or conda prefix; its programs come first."
@@ -186,6 +187,55 @@ _ROWS = (
         ),
     ),
     JobField(
+        name="secrets",
+        kept=Kept.SPEC,
+        is_private=True,
+        option=Option(
+            flag="secret",
+            type=list[str],
+            metavar="NAME[=VARIABLE|:file]",
+            reset=(["none"], []),
+            help={
+                SUBMIT: _SECRET,
+                CLONE: "A secret instead of those of the job; none: no secret; repeatable.",
+                PRESET_RUN: _SECRET,
+                WORKBENCH_CREATE: _SECRET,
+            },
+        ),
+    ),
+    JobField(
+        name="app",
+        kept=Kept.SPEC,
+        title="App",
+        option=Option(
+            metavar="APP",
+            help={
+                SUBMIT: "A web program, such as tensorboard (`corral app known`); its arguments follow after `--`.",
+                CLONE: "Another web program: `corral app known`.",
+            },
+        ),
+    ),
+    JobField(
+        name="port",
+        kept=Kept.SPEC,
+        attribute="app_port",
+        option=Option(
+            type=int,
+            metavar="PORT",
+            help={
+                SUBMIT: "The port at which the job's program serves a page; 0: a free one, in CORRAL_APP_PORT.",
+                CLONE: "Another port at which the program serves a page.",
+            },
+        ),
+    ),
+    JobField(
+        name="app_name",
+        kept=Kept.SPEC,
+        option=Option(
+            metavar="NAME", help={SUBMIT: "The name of the page at --port.", CLONE: "Another name of the page."}
+        ),
+    ),
+    JobField(
         name="workdir",
         kept=Kept.SPEC,
         is_private=True,
@@ -281,6 +331,19 @@ _ROWS = (
             help={
                 SUBMIT: "The job may hold GPUs without using them for long: zero use is no sign of a fault.",
                 CLONE: "The job may hold GPUs without using them for long.",
+            },
+        ),
+    ),
+    JobField(
+        name="restart_if_hung",
+        kept=Kept.JOB,
+        edit=Edit.WAITING,
+        option=Option(
+            type=bool,
+            help={
+                SUBMIT: "Restart it elsewhere, as a retry, if its program reports steps and then none for long.",
+                CLONE: "Restart it elsewhere if its program hangs.",
+                EDIT: "Restart it elsewhere if its program hangs.",
             },
         ),
     ),

@@ -229,6 +229,8 @@ def _planned(job: Job, event: Planned) -> Transition:
         allocated_at=event.at,
         started_at=None,
         preempted_for=None,
+        hung_since=None,
+        slow_since=None,
     )
     return Transition(job=starting, instructions=(Launch(attempt_id=starting.attempt_id),))
 
@@ -288,6 +290,8 @@ def _resized(job: Job, event: Ended) -> Transition:
         started_at=None,
         stopping_for=None,
         preempted_for=None,
+        hung_since=None,
+        slow_since=None,
     )
     return Transition(job=starting, instructions=(Launch(attempt_id=starting.attempt_id),))
 
@@ -328,6 +332,8 @@ def _ended_by_stop(job: Job, event: Ended) -> Job:
         return _requeued(job, event)
     if reason in RETRIED:
         return _after_fault(job, event, reason)
+    if reason is EndReason.HUNG:
+        return _after_failure(job, replace(event, reason=reason))
     state = JobState.FAILED if reason in OVER_LIMITS else JobState.STOPPED
     return _over(job, state, event.at, reason, event.exit_code, event.message)
 

@@ -7,7 +7,17 @@ are integers, so that sums never drift.
 Import the values from this package, not from its modules: one name per value, wherever its module is.
 """
 
-from corral.core.model.fleet import CLUSTER_LABEL, DEFAULT_POOL, Gpu, GpuHealth, Node, NodeState, Taken, is_slice
+from corral.core.model.fleet import (
+    CLUSTER_LABEL,
+    DEFAULT_POOL,
+    VIRTUAL,
+    Gpu,
+    GpuHealth,
+    Node,
+    NodeState,
+    Taken,
+    is_slice,
+)
 from corral.core.model.job_states import ENDED, HOLDING, EndReason, JobKind, JobState
 from corral.core.model.jobs import Job, attempt_id, job_of_attempt
 from corral.core.model.scheduling import (
@@ -31,6 +41,7 @@ __all__ = [
     "DEFAULT_QUEUE",
     "ENDED",
     "HOLDING",
+    "VIRTUAL",
     "WHOLE",
     "Allocation",
     "Blocking",

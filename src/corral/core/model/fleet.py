@@ -10,6 +10,9 @@ DEFAULT_POOL = "default"
 #: A label that every node has by itself: the name of its cluster.
 CLUSTER_LABEL = "corral.cluster"
 
+#: The label of a node whose GPUs are simulated.
+VIRTUAL = ("virtual", "true")
+
 #: Marks a slice of a GPU in the name of a model, followed by its profile, as in H200-MIG-1g.18gb.
 _SLICE_MARK = "-MIG-"
 

@@ -67,3 +67,5 @@ class EndReason(StrEnum):
     DEPENDENCY_FAILED = "dependency_failed"
     #: the job used more local disk than allowed
     DISK_QUOTA = "disk_quota"
+    #: the program did no step for long, and its owner wants a restart then
+    HUNG = "hung"

@@ -60,6 +60,11 @@ class Job:
     retry_on: tuple[str, ...] = ()
     #: whether it may hold GPUs without using them for long: then zero use is no sign of a fault
     idles: bool = False
+    #: whether it is restarted elsewhere if its program reports no more steps; that uses up a retry
+    restart_if_hung: bool = False
+    #: since when the present attempt does no step, or does fewer than usual; None if it does
+    hung_since: float | None = None
+    slow_since: float | None = None
     #: platform failures in a row without a checkpoint in between; they are no retries
     faults: int = 0
     #: no start before this time: a back-off after a failure, or after the cluster returned the job
@@ -68,6 +73,8 @@ class Job:
     given_back: int = 0
     avoid_nodes: tuple[str, ...] = ()
     avoid_gpus: tuple[str, ...] = ()
+    #: a check runs on exactly these GPUs of one node, whatever their health; empty for every other job
+    only_gpus: tuple[str, ...] = ()
     #: jobs that must complete before this one may start; completed ones are removed
     after: tuple[str, ...] = ()
     #: None for a job with a fixed number of GPUs

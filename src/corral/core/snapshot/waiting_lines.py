@@ -21,10 +21,13 @@ from corral.core.scheduling.ordering.cost import OrderingRules
 from corral.core.snapshot.job_shapes import Entry, SameShape, count_ranked_before, own_orders, take_out
 from corral.core.storage.volumes import VolumeMount
 
+#: The line of checks: none of them stands before another job, whichever GPU it is for.
+CHECKS = "checks"
+
 
 class LineKey(NamedTuple):
     queue: str
-    #: a GPU model, several joined by "|", "any", or "cpu"
+    #: a GPU model, several joined by "|", "any", "cpu", or `CHECKS`
     model: str
     is_gang: bool
 
@@ -46,10 +49,13 @@ class Shape(NamedTuple):
     #: the priority, if the order of the queue preempts; else 0, so that more jobs have the same shape
     priority: int = 0
     mounts: tuple[VolumeMount, ...] = ()
+    only_gpus: tuple[str, ...] = ()
 
 
 def line_of(job: Job) -> LineKey:
     request = job.request
+    if job.only_gpus:
+        return LineKey(job.queue, CHECKS, request.is_gang)
     model = ("|".join(request.models) or "any") if request.wants_gpu else "cpu"
     return LineKey(job.queue, model, request.is_gang)
 
@@ -72,6 +78,7 @@ def shape_of(job: Job, *, passes_from: float | None = None, is_ranked: bool = Fa
         is_likely,
         job.priority if is_ranked else 0,
         job.mounts,
+        job.only_gpus,
     )
 
 

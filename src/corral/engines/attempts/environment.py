@@ -51,7 +51,7 @@ def job_environment(
 ) -> dict[str, str]:
     """The variables that the user set, overridden by those that corral sets: a job cannot pretend to hold other
     GPUs."""
-    env = {**base, **order.env, **instance.env}
+    env = {**base, **order.env, **order.secret_env, **instance.env}
     # Indexes are NVML's, in bus order; without this variable CUDA would order GPUs by speed.
     env.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
     env["CUDA_VISIBLE_DEVICES"] = visible_devices(instance)

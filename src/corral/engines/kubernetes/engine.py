@@ -16,7 +16,6 @@ records, logs and ends of attempts).
 from __future__ import annotations
 
 import logging
-import socket
 import threading
 import time
 import zlib
@@ -43,14 +42,12 @@ from corral.engines.kubernetes.api.objects import annotations_of, name_of
 from corral.engines.kubernetes.api.streams import Streams
 from corral.engines.kubernetes.attempts import pod_attempt
 from corral.engines.kubernetes.attempts.job_accounts import JobAccount, JobAccounts
-from corral.engines.kubernetes.attempts.launches import PodLaunches
 from corral.engines.kubernetes.attempts.log_streams import LogStreams
 from corral.engines.kubernetes.attempts.pod_attempt import Attempt, clock
 from corral.engines.kubernetes.attempts.pod_commands import NameTaken, PodCommands
 from corral.engines.kubernetes.attempts.pod_rules import PodRules
 from corral.engines.kubernetes.attempts.pods import ATTEMPT_LABEL, check_order, is_safe_id
 from corral.engines.kubernetes.attempts.records import Records
-from corral.engines.kubernetes.attempts.sessions import PodSessions
 from corral.engines.kubernetes.attempts.tracking import PodTracker, is_of
 from corral.engines.kubernetes.attempts.watcher import Watcher
 from corral.engines.kubernetes.cluster.cache import NodeCache, PodCache
@@ -61,6 +58,8 @@ from corral.engines.kubernetes.cluster.nodes import nodes_seen
 from corral.engines.kubernetes.cluster.occupancy import devices_of, named_gpus, others_use
 from corral.engines.kubernetes.cluster.parts import api_server, kubelets
 from corral.engines.kubernetes.cluster.watches import ClusterWatches
+from corral.engines.kubernetes.pod_launches import PodLaunches
+from corral.engines.kubernetes.pod_sessions import PodSessions
 from corral.engines.kubernetes.removals import Removals
 from corral.engines.storage.storage_specs import StoragePlaces
 
@@ -123,7 +122,7 @@ class KubernetesEngine:
             nodes=self._nodes,
             remove_pod=self._remove_pod,
         )
-        self._sessions = PodSessions(api, self._pod_of, self._commands.path_of)
+        self._sessions = PodSessions(api, self._pod_of, self._commands.api_path)
         self._watches = ClusterWatches(self._nodes, self._pods, rules.namespace)
         self._streams = Streams(api, (self._watches.watch_nodes, self._watches.watch_pods))
         self._logs = LogStreams(
@@ -300,7 +299,7 @@ class KubernetesEngine:
     def listen_address(self) -> str:
         return self._sessions.listen_address()
 
-    def reach(self, attempt_id: str, port: int) -> tuple[str, int] | socket.socket:
+    def reach(self, attempt_id: str, port: int) -> tuple[str, int] | int:
         return self._sessions.reach(attempt_id, port)
 
     # -------------------------------------------------------------------------------------------- for the watcher

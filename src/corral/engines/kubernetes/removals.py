@@ -11,7 +11,7 @@ from corral.engines.kubernetes.api.client import Json
 from corral.engines.kubernetes.api.objects import labels_of
 from corral.engines.kubernetes.attempts.pod_attempt import Attempt
 from corral.engines.kubernetes.attempts.pod_commands import PodCommands
-from corral.engines.kubernetes.attempts.pods import secret_name
+from corral.engines.kubernetes.attempts.pods import env_secret_name, secret_name
 from corral.engines.kubernetes.attempts.records import Records
 from corral.engines.kubernetes.cluster.cache import INSTALLATION_LABEL
 
@@ -24,7 +24,7 @@ class Removals:
         self._commands = commands
         self._lock = threading.Lock()
         self._pods: set[str] = set()
-        self._secrets = records.secrets() - {self._secret(one.id) for one in live if one.has_login}
+        self._secrets = records.secrets() - {name for one in live for name in self._names(one)}
 
     def add(self, *pods: str) -> None:
         with self._lock:
@@ -34,8 +34,7 @@ class Removals:
         """Its end is recorded, and its owner has been informed."""
         with self._lock:
             self._pods.update(attempt.pods)
-            if attempt.has_login:
-                self._secrets.add(self._secret(attempt.id))
+            self._secrets.update(self._names(attempt))
 
     def drop(self, pod: str) -> None:
         """It is gone."""
@@ -71,5 +70,7 @@ class Removals:
         with self._lock:
             self._secrets.discard(name)
 
-    def _secret(self, attempt_id: str) -> str:
-        return secret_name(self._records.installation, attempt_id)
+    def _names(self, attempt: Attempt) -> list[str]:
+        """The secrets of an attempt."""
+        kinds = ((attempt.has_login, secret_name), (attempt.has_secrets, env_secret_name))
+        return [name(self._records.installation, attempt.id) for has_one, name in kinds if has_one]

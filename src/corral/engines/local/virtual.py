@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from corral.core.model import WHOLE, Gpu, Node
+from corral.core.model import VIRTUAL, WHOLE, Gpu, Node
 
 GIB = 1 << 30
 DEFAULT_MEMORY_GIB = 24
@@ -195,5 +195,5 @@ def _node(name: str, group: NodeGroup) -> Node:
         cpu_milli=group.gpus * CPUS_PER_GPU * WHOLE,
         memory_bytes=group.gpus * MEMORY_BYTES_PER_GPU,
         gpus=gpus,
-        labels=(("gpu-model", group.model), ("virtual", "true")),
+        labels=(("gpu-model", group.model), VIRTUAL),
     )

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from corral.checkpoint.curves import CURVES
 from corral.control.ports import OpenedOutput, OutputKind, OutputMissing, OutputRefused, Outputs
-from corral.core.jobs.curves import CurvePoint, Reported, parse_line, thinned
-from corral.core.jobs.tensorboard import FOOTER_BYTES, HEADER_BYTES, Malformed, record_length, scalars
+from corral.core.monitoring.curves import CurvePoint, Reported, parse_line, thinned
+from corral.core.monitoring.tensorboard import FOOTER_BYTES, HEADER_BYTES, Malformed, record_length, scalars
 
 EVENTS = "events.out.tfevents."
 MOST_DEPTH = 5
@@ -23,7 +23,7 @@ MOST_FILES = 40
 MOST_CURVES = 200
 #: of one look at one file: a scalar has about 50 bytes
 MOST_BYTES = 8 << 20
-#: Records with pictures and graphs are longer than scalars, and skipped unread.
+#: Records with images and graphs are longer than scalars, and skipped unread.
 MOST_RECORD_BYTES = 64 << 10
 MOST_KEPT_POINTS = 20_000
 MOST_SHOWN_POINTS = 600

@@ -10,6 +10,7 @@ from corral.control.jobs.job_kinds import check_declared
 from corral.control.jobs.jobs import JobChange, JobDraft
 from corral.control.records import TASK_LABEL, JobSpec
 from corral.control.storage.mount_text import MountRequest, mount_request, parse_mount
+from corral.core.jobs.apps import app_command
 from corral.core.jobs.field_types import JobField
 from corral.core.jobs.job_fields import KEPT_BY_JOB, KEPT_BY_SPEC
 from corral.core.model import JobKind, Request
@@ -23,7 +24,7 @@ def draft_of(body: JobCreate) -> JobDraft:
     whole, share = parse_gpus(body.gpus)
     labels = body.labels or {}
     spec = JobSpec(
-        command=tuple(body.command),
+        command=_command(body),
         env=body.env or {},
         labels=labels,
         # The preset has already rendered them.
@@ -62,6 +63,21 @@ def draft_of(body: JobCreate) -> JobDraft:
     )
 
 
+def _command(body: JobCreate) -> tuple[str, ...]:
+    """What the job runs: of an app that corral knows, its program with the arguments that were given."""
+    given = tuple(body.command)
+    if body.app is None:
+        if body.app_name and body.port is None and not isinstance(body, JobClone):
+            raise Invalid("app_name is the name of the page at port: give port, too", field="app_name")
+        return given
+    if body.port is not None:
+        raise Invalid("an app that corral knows has a port of its own: leave app or port out", field="port")
+    try:
+        return app_command(body.app, given)
+    except ValueError as error:
+        raise Invalid(str(error), field="app") from None
+
+
 def _kept(body: JobCreate, fields: Sequence[JobField]) -> dict[str, Any]:
     return {field.attribute: getattr(body, field.name) for field in fields}
 
@@ -82,7 +98,9 @@ def drafts_of(bodies: Sequence[JobCreate]) -> list[JobDraft]:
 
 
 def clone_of(body: JobClone) -> JobChange:
-    return JobChange(given=frozenset(body.model_fields_set), draft=draft_of(body))
+    # Another app is another command.
+    with_app = {"command"} if body.app is not None else set()
+    return JobChange(given=frozenset(body.model_fields_set | with_app), draft=draft_of(body))
 
 
 def change_of(body: JobEdit) -> JobChange:

@@ -12,6 +12,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
+from corral.control.monitoring.gpu_checks import CheckRules
 from corral.control.system.policies import CheckpointPolicy, HybridShare, Policies, ScalingPolicy, TaskPolicy
 from corral.control.system.retention import DAY, RetentionRules
 from corral.core.alerts.defaults import Thresholds
@@ -19,6 +20,7 @@ from corral.core.jobs.retries import ANY
 from corral.core.model import WHOLE, JobKind
 from corral.core.monitoring.health.model import HealthRules
 from corral.core.monitoring.idleness import IdleRules
+from corral.core.monitoring.step_rates import PaceRules
 from corral.core.people.quota import Quota
 from corral.core.reports.analysis.model import AnalysisRules
 from corral.core.scheduling.ordering.cost import OrderingRules, Weights
@@ -144,6 +146,29 @@ class Settings(SettingsFile):
             extension_seconds=idle.extension_minutes * 60,
             include_workbenches=idle.include_workbenches,
             interval_seconds=self.monitoring.interval_seconds,
+        )
+
+    @property
+    def check_rules(self) -> CheckRules:
+        checks = self.monitoring.checks
+        return CheckRules(
+            python=checks.python,
+            library=str(self.helper_path),
+            limits=checks.limits,
+            every_seconds=None if checks.every_hours is None else checks.every_hours * 3600,
+            at_once=checks.at_once,
+            checks=checks.checks,
+        )
+
+    @property
+    def pace_rules(self) -> PaceRules:
+        pace = self.monitoring.pace
+        return PaceRules(
+            enabled=pace.enabled,
+            hung_seconds=pace.hung_minutes * 60,
+            hung_steps=pace.hung_steps,
+            slow_factor=pace.slow_factor,
+            window_seconds=pace.window_minutes * 60,
         )
 
     @property

@@ -22,7 +22,7 @@ from corral.control.live.controller import Controller
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import SYSTEM, Work
 from corral.control.live.worker import log_failure
-from corral.control.people import sign_in_providers, user_accounts
+from corral.control.people import secrets, sign_in_providers, user_accounts
 from corral.control.ports import ServerRecord
 from corral.control.records import UserRecord
 from corral.control.storage import object_stores
@@ -39,9 +39,7 @@ from corral.server.events.event_texts import EventTexts
 from corral.server.http.app import VERSION, build_app
 from corral.server.http.context import ServerContext
 from corral.server.jobs.curve_files import CurveFiles
-from corral.server.jobs.image_orders import ImageOrders
 from corral.server.settings.settings import FIRST_USER, Settings
-from corral.server.storage.mount_orders import MountOrders
 from corral.server.storage.readers import Readers
 from corral.server.storage.volume_storage import VolumeStorage
 from corral.server.system.parts import PartSources, PartWatch
@@ -102,7 +100,7 @@ def assembled(
         context.parts.start()
         parts.callback(context.parts.stop)
         _compare_gpus(settings, base.controller)
-        _renew_secrets(context, base.image_orders, base.mount_orders)
+        _renew_secrets(context, base)
         yield Assembly(app=build_app(context), context=context, one_time_password=_bootstrap(context))
 
 
@@ -247,17 +245,19 @@ def _count_gpus(state: State, cluster: str) -> int:
     return sum(len(node.gpus) for node in state.snapshot.nodes.values() if node.cluster == cluster)
 
 
-def _renew_secrets(context: ServerContext, image_orders: ImageOrders, mount_orders: MountOrders) -> None:
+def _renew_secrets(context: ServerContext, base: Foundation) -> None:
     """Encrypt secrets with the present key that were encrypted with an older one."""
     with context.store.read() as tables:
         renewed = secret_box.renewed(tables.providers.all(), context.box)
     if renewed:
         context.controller.execute(sign_in_providers.renew_secrets, renewed).result(_START_SECONDS)
-    if logins := image_orders.renewed():
+    if own := base.secret_orders.renewed():
+        context.controller.execute(secrets.renew, own).result(_START_SECONDS)
+    if logins := base.image_orders.renewed():
         context.controller.execute(images.renew_secrets, logins).result(_START_SECONDS)
     if tokens := renewed_tokens(context.store, context.box):
         context.controller.execute(targets.renew_tokens, tokens).result(_START_SECONDS)
-    if stores := mount_orders.renewed():
+    if stores := base.mount_orders.renewed():
         context.controller.execute(object_stores.renew_secrets, stores).result(_START_SECONDS)
 
 

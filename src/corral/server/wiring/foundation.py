@@ -21,7 +21,7 @@ from corral.control.standby.lease import HeldLease
 from corral.core.model import ENDED
 from corral.engines.attempts.isolation import Isolation
 from corral.engines.storage.driver import DirectoryVolumes
-from corral.engines.workbenches import workbench_host, workbench_relay, workbench_start
+from corral.engines.workbenches import app_host, workbench_host, workbench_relay, workbench_start
 from corral.engines.workbenches.tool_probe import LocalTools
 from corral.server.auth.identity import Identities
 from corral.server.auth.passwords import Passwords
@@ -32,6 +32,7 @@ from corral.server.http.app import VERSION
 from corral.server.jobs.image_orders import ImageOrders
 from corral.server.jobs.preset_files import install_helpers
 from corral.server.monitoring.server_metrics import ServerMetrics
+from corral.server.people.secret_orders import SecretOrders
 from corral.server.settings.disk_limits import DiskLimits, disk_limits
 from corral.server.settings.settings import Settings
 from corral.server.settings.storage_places import storage_places
@@ -56,6 +57,7 @@ log = logging.getLogger("corral.server")
 _WORKBENCH_PROGRAMS = {
     "host.py": Path(workbench_start.__file__),
     workbench_start.PROGRAM: Path(workbench_host.__file__),
+    "app.py": Path(app_host.__file__),
     workbench_host.RELAY: Path(workbench_relay.__file__),
 }
 
@@ -80,6 +82,7 @@ class Foundation:
     checkpoints: DirectoryCheckpoints
     workbenches: WorkbenchWatch
     volume_upkeep: VolumeUpkeep
+    secret_orders: SecretOrders
     image_orders: ImageOrders
     mount_orders: MountOrders
     box: SecretBox
@@ -184,6 +187,9 @@ def built(
             # Nodes of a Slurm cluster share this file system, so one driver makes the volumes of all.
             clusters=[cluster.name for cluster in settings.cluster],
         ),
+        secret_orders=SecretOrders(
+            controller=controller, store=store, box=box, workspace=workspace, home=settings.home
+        ),
         image_orders=ImageOrders(store=store, box=box),
         mount_orders=MountOrders(store=store, box=box),
         box=box,
@@ -233,6 +239,7 @@ def _launch_steps(foundation: Foundation) -> dict[LaunchStage, LaunchStep]:
     return {
         LaunchStage.DISK_ROOM: foundation.disk_guard,
         LaunchStage.WORKBENCH: foundation.workbenches,
+        LaunchStage.SECRETS: foundation.secret_orders,
         LaunchStage.IMAGE: foundation.image_orders,
         LaunchStage.VOLUMES: foundation.mount_orders,
         LaunchStage.DATASETS: DatasetOrders(store=foundation.store, settings=foundation.settings, box=foundation.box),

@@ -11,6 +11,8 @@ from corral.control.datasets import datasets
 from corral.server.datasets.operation_runner import OperationRunner
 from corral.server.fleet.drain_worker import DrainWorker
 from corral.server.jobs.checkpoint_watch import CheckpointWatch
+from corral.server.jobs.pace_watch import PaceWatch
+from corral.server.monitoring.check_worker import CheckWorker
 from corral.server.people.budget_worker import BudgetWorker
 from corral.server.reports.report_worker import ReportWorker
 from corral.server.scheduling.defragmentation_worker import DefragmentationWorker
@@ -54,6 +56,9 @@ def at_work(base: Foundation, parts: ExitStack, servers: Servers) -> Workers:
     _run(parts, base.workbenches)
     if settings.fault_tolerance.enable_checkpointing:
         _run(parts, CheckpointWatch(controller=controller, checkpoints=base.checkpoints, clock=clock))
+        if settings.pace_rules.enabled:
+            rules = settings.pace_rules
+            _run(parts, PaceWatch(controller=controller, checkpoints=base.checkpoints, rules=rules, clock=clock))
     monitoring = parts.enter_context(
         monitored(
             settings,
@@ -87,6 +92,14 @@ def at_work(base: Foundation, parts: ExitStack, servers: Servers) -> Workers:
         workers.operation_runner,
         BackupWorker(settings, clock),
         BudgetWorker(controller=controller, clock=clock),
+        base.secret_orders,
+        CheckWorker(
+            controller=controller,
+            store=store,
+            rules=settings.check_rules,
+            self_test=monitoring.self_test,
+            clock=clock,
+        ),
         DrainWorker(controller=controller, clock=clock),
         DefragmentationWorker(
             controller=controller,

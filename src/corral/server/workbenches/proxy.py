@@ -49,6 +49,9 @@ _NOT_FOR_BROWSERS = frozenset(
 _CORS = b"access-control-"
 _OWN_COOKIE = re.compile(r"(__host-|__secure-)?corral_", re.IGNORECASE)
 _CONNECT_TRIES = 5
+#: Methods of requests that are sent again if the program closed the connection without an answer, and how often.
+_REPEATABLE = frozenset({"GET", "HEAD"})
+_SEND_TRIES = 3
 _TIMEOUTS = {"connect": 10.0, "read": 3600.0, "write": 600.0, "pool": 30.0}
 #: Close codes that a peer never sends.
 _UNSENT_CODES = frozenset({1004, 1005, 1006, 1015})
@@ -208,21 +211,23 @@ class JupyterProxy:
     async def close(self) -> None:
         await self._pool.aclose()
 
-    async def forward(self, request: Request, attempt_id: str, base: str) -> Response:
-        """The streamed answer of an attempt's Jupyter. Raises Unreachable."""
+    async def forward(self, request: Request, attempt_id: str, base: str, target: bytes | None = None) -> Response:
+        """The streamed answer of an attempt's Jupyter or app; `target` is another path than that of the request. Raises
+        Unreachable."""
         headers = request_headers(request.scope["headers"], host_for(request))
         has_length, is_chunked = "content-length" in request.headers, "transfer-encoding" in request.headers
         if is_chunked and not has_length:
             headers.append((b"transfer-encoding", b"chunked"))
         passed_on = httpcore.Request(
             request.method,
-            httpcore.URL(scheme=b"http", host=attempt_id.encode(), port=None, target=target_of(request)),
+            httpcore.URL(scheme=b"http", host=attempt_id.encode(), port=None, target=target or target_of(request)),
             headers=headers,
             content=request.stream() if has_length or is_chunked else None,
             extensions={"timeout": _TIMEOUTS},
         )
+        is_repeatable = request.method in _REPEATABLE and not has_length and not is_chunked
         try:
-            answer = await self._pool.handle_async_request(passed_on)
+            answer = await self._sent(passed_on, tries=_SEND_TRIES if is_repeatable else 1)
         except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError) as error:
             raise Unreachable(str(error)) from error
         except ClientDisconnect:
@@ -230,16 +235,26 @@ class JupyterProxy:
         request.scope[FOREIGN] = True
         return _Passed(answer, response_headers(answer.headers, base))
 
-    async def open(self, websocket: WebSocket, job_id: str) -> ClientConnection:
-        """A WebSocket to a job's Jupyter, for the same address. Raises Unreachable, or InvalidStatus with Jupyter's
-        answer if it refuses."""
+    async def _sent(self, request: httpcore.Request, *, tries: int) -> httpcore.Response:
+        """The answer. A program may close an idle connection at the moment that it is used again: then the request is
+        sent once more, on another connection."""
+        for _ in range(tries - 1):
+            try:
+                return await self._pool.handle_async_request(request)
+            except (httpcore.RemoteProtocolError, httpcore.ReadError, httpcore.WriteError):
+                continue
+        return await self._pool.handle_async_request(request)
+
+    async def open(self, websocket: WebSocket, job_id: str, target: bytes | None = None) -> ClientConnection:
+        """A WebSocket to a job's Jupyter or app, for the same address or for the path `target`. Raises Unreachable, or
+        InvalidStatus with the answer if it refuses."""
         headers = [
             (name.decode("latin-1"), value.decode("latin-1"))
             for name, value in request_headers(websocket.scope["headers"], "")
             if name.lower() not in (b"host", b"origin", b"user-agent") and not name.lower().startswith(b"sec-websocket")
         ]
         origin = websocket.headers.get("origin")
-        address = f"{host_for(websocket)}{target_of(websocket).decode('latin-1')}"
+        address = f"{host_for(websocket)}{(target or target_of(websocket)).decode('latin-1')}"
         try:
             way = await opened(self._way_to, job_id)
             kind: dict[str, Any] = {"unix": True} if way.tls is None else way.agreeing

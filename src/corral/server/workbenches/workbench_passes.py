@@ -35,6 +35,8 @@ class Pass:
     session_hash: str
     #: the console's own origin, where this browser is signed in
     console: str
+    #: the hash of the link to an app that this browser came by; "" for the owner and members of groups
+    link: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

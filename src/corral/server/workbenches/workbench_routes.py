@@ -118,21 +118,22 @@ class WorkbenchRoutes:
         status = self._files.status(job_id)
         if status is None or status.attempt != place.attempt or status.relay_port is None:
             raise ConnectionError(f"workbench {job_id} does not say where it listens")
+        tls = self._keys.context(job_id)
         try:
             address = self._address(job_id, place, status.relay_port)
         except EngineUnavailable as error:
             raise ConnectionError(f"the address of node {place.node} is unknown: {error}") from error
-        tls = self._keys.context(job_id)
-        if isinstance(address, socket.socket):
-            address.setblocking(False)
-            return Way(connection=address, tls=tls)
+        if isinstance(address, int):
+            connection = socket.socket(fileno=address)
+            connection.setblocking(False)
+            return Way(connection=connection, tls=tls)
         family, kind, _, _, found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0]
         connection = socket.socket(family, kind)
         connection.setblocking(False)
         keep_alive(connection)
         return Way(connection=connection, address=(str(found[0]), status.relay_port), tls=tls)
 
-    def _address(self, job_id: str, place: Place, port: int) -> tuple[str | None, int] | socket.socket:
+    def _address(self, job_id: str, place: Place, port: int) -> tuple[str | None, int] | int:
         """Raises EngineUnavailable."""
         engine = self._controller.engines.get(place.cluster)
         if isinstance(engine, AttemptsElsewhere):

@@ -18,7 +18,6 @@ from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from corral.control.records import CredentialKind
-from corral.control.workbenches.workbenches import base_url
 from corral.core.model import Job
 from corral.server.auth.callers import SAFE_METHODS, cookie_values
 from corral.server.auth.identity import Identity
@@ -26,13 +25,8 @@ from corral.server.auth.secret_box import SecretUnreadable
 from corral.server.http.context import ServerContext
 from corral.server.http.pages.plain import failure_page
 from corral.server.http.problems import Problem
-from corral.server.routes.workbenches.jupyter import (
-    LET_IN_SECONDS,
-    RELOAD_SECONDS,
-    bridged,
-    not_ready,
-    running_workbench,
-)
+from corral.server.routes.workbenches.jupyter import LET_IN_SECONDS, RELOAD_SECONDS, bridged, not_ready
+from corral.server.workbenches.app_access import Site, app_not_ready, running_site, site_of
 from corral.server.workbenches.proxy import Unreachable
 from corral.server.workbenches.workbench_passes import COOKIE_SECONDS, RENEW_SECONDS, Pass
 
@@ -82,53 +76,54 @@ class WorkbenchSites(BaseRoute):
 
 
 async def _answer(request: Request, context: ServerContext, job_id: str) -> Response:
-    path, base = request.scope["path"], base_url(job_id)
+    site = await site_of(context, job_id)
+    path, base = request.scope["path"], site.base
     try:
         if path == enter_path(job_id) and request.method == "GET":
-            return _enter(request, context, job_id)
-        if path in ("/", base.rstrip("/")) and request.method in SAFE_METHODS:
+            return _enter(request, context, site)
+        if path in ("/", base.rstrip("/")) and path != base and request.method in SAFE_METHODS:
             return RedirectResponse(base, status_code=307)
         if not path.startswith(base):
             raise Problem(404, "Not found", "There is nothing at this address of a workbench.", slug="not-found")
-        return await _passed_on(request, context, job_id)
+        return await _passed_on(request, context, site)
     except Problem as problem:
-        return _refused(request, context, job_id, problem)
+        return _refused(request, context, site, problem)
     except SecretUnreadable as error:
         return Problem(503, "Not let in", f"{error}.").response()
 
 
-async def _passed_on(request: Request, context: ServerContext, job_id: str) -> Response:
+async def _passed_on(request: Request, context: ServerContext, site: Site) -> Response:
     is_change = request.method not in SAFE_METHODS
-    _check_page(request, context, job_id, is_change=is_change)
+    _check_page(request, context, site.job_id, is_change=is_change)
     if "service-worker" in request.headers:
         # A service worker would answer for this origin in this browser from then on, instead of this server.
         raise Problem(403, "No service workers", "Workbenches cannot register service workers.", slug="forbidden")
-    granted, age = _pass_of(request, context, job_id)
-    job = await running_workbench(context, await _visitor(context, granted), job_id)
+    granted, age = _pass_of(request, context, site.job_id)
+    job = await running_site(context, await _visitor(context, granted), site, granted.link)
     if is_change:
-        context.workbenches.note_use(job_id)
-    answer = await _forwarded(request, context, job)
+        context.workbenches.note_use(job.id)
+    answer = await _forwarded(request, context, job, site)
     answer.raw_headers += _HEADERS
     if age > RENEW_SECONDS:
-        _set_cookie(answer, request, context, granted)
+        _set_cookie(answer, request, context, granted, site)
     return answer
 
 
-async def _forwarded(request: Request, context: ServerContext, job: Job) -> Response:
+async def _forwarded(request: Request, context: ServerContext, job: Job, site: Site) -> Response:
     try:
-        return await context.jupyter.forward(request, job.attempt_id, base_url(job.id))
+        return await context.jupyter.forward(request, job.attempt_id, site.base)
     except Unreachable as error:
-        raise not_ready(job.id, error) from None
+        raise (app_not_ready if site.is_app else not_ready)(job.id, error) from None
 
 
-def _enter(request: Request, context: ServerContext, job_id: str) -> Response:
-    entry = context.passes.redeem(request.query_params.get("ticket", ""), job_id)
+def _enter(request: Request, context: ServerContext, site: Site) -> Response:
+    entry = context.passes.redeem(request.query_params.get("ticket", ""), site.job_id)
     if entry is None:
         raise Problem(401, "Not let in", "The ticket was used, or is too old: open the workbench again.")
     mark = context.origins.mark(request.scope)
     answer = RedirectResponse(entry.path, status_code=303) if mark is None else _cleared(entry.path, mark)
     answer.headers["Referrer-Policy"] = "no-referrer"
-    _set_cookie(answer, request, context, entry.granted)
+    _set_cookie(answer, request, context, entry.granted, site)
     return answer
 
 
@@ -155,18 +150,19 @@ const [mark, path] = {values};
     return HTMLResponse(page, headers={"Content-Security-Policy": policy})
 
 
-def _refused(request: Request, context: ServerContext, job_id: str, problem: Problem) -> Response:
+def _refused(request: Request, context: ServerContext, site: Site, problem: Problem) -> Response:
     """Redirect browsers without a pass to the console; a page that is not ready yet is reloaded."""
     wants_page = request.method == "GET" and "text/html" in request.headers.get("accept", "")
     if not wants_page:
         return problem.response()
-    console = _console_of(request, context, job_id)
+    console = _console_of(request, context, site.job_id)
     if problem.status == 401:
-        base = base_url(job_id)
-        path = request.scope["path"] if request.scope["path"].startswith(base) else base
-        query = request.url.query if path is request.scope["path"] else ""
-        return RedirectResponse(f"{console}{path}{f'?{query}' if query else ''}", status_code=303)
-    page = failure_page(problem.title, problem.detail, back=f"{console}/workbenches", label="To the console")
+        is_inside = request.scope["path"].startswith(site.base) and request.scope["path"] != enter_path(site.job_id)
+        below = request.scope["path"].removeprefix(site.base) if is_inside else ""
+        query = request.url.query if is_inside else ""
+        return RedirectResponse(f"{console}{site.console_base}{below}{f'?{query}' if query else ''}", status_code=303)
+    back = f"{console}/jobs/{site.job_id}" if site.is_app else f"{console}/workbenches"
+    page = failure_page(problem.title, problem.detail, back=back, label="To the console")
     answer = HTMLResponse(page, status_code=problem.status, headers=problem.headers)
     if problem.status == 503:
         answer.headers["Refresh"] = RELOAD_SECONDS
@@ -177,24 +173,25 @@ def _refused(request: Request, context: ServerContext, job_id: str, problem: Pro
 
 
 async def _pass_on_websocket(websocket: WebSocket, context: ServerContext, job_id: str) -> None:
+    site = await site_of(context, job_id)
     try:
-        if not websocket.scope["path"].startswith(base_url(job_id)):
+        if not websocket.scope["path"].startswith(site.base):
             raise Problem(404, "Not found", "There is nothing at this address of a workbench.", slug="not-found")
         _check_page(websocket, context, job_id, is_change=True)
         granted, _ = _pass_of(websocket, context, job_id)
-        found = await running_workbench(context, await _visitor(context, granted), job_id)
+        found = await running_site(context, await _visitor(context, granted), site, granted.link)
     except Problem as problem:
         await websocket.send_denial_response(problem.response())
         return
-    await bridged(websocket, context, found.id, lambda: _let_in_no_more(context, granted, job_id))
+    await bridged(websocket, context, found.id, lambda: _let_in_no_more(context, granted, site), base=site.base)
 
 
-async def _let_in_no_more(context: ServerContext, granted: Pass, job_id: str) -> str:
+async def _let_in_no_more(context: ServerContext, granted: Pass, site: Site) -> str:
     """Returns once this visitor has lost access."""
     while True:
         await asyncio.sleep(LET_IN_SECONDS)
         try:
-            await running_workbench(context, await _visitor(context, granted), job_id)
+            await running_site(context, await _visitor(context, granted), site, granted.link)
         except Problem:
             return "access was lost"
 
@@ -252,13 +249,13 @@ def _cookie_name(own_url: str) -> str:
     return f"__Secure-{COOKIE}" if own_url.startswith("https:") else COOKIE
 
 
-def _set_cookie(answer: Response, request: Request, context: ServerContext, granted: Pass) -> None:
+def _set_cookie(answer: Response, request: Request, context: ServerContext, granted: Pass, site: Site) -> None:
     own_url = context.origins.own_url(granted.job_id, request.scope, request.url)
     answer.set_cookie(
         _cookie_name(own_url),
         context.passes.sealed(granted),
         max_age=_KEPT_SECONDS,
-        path=base_url(granted.job_id),
+        path=site.base,
         httponly=True,
         samesite="lax",
         secure=own_url.startswith("https:"),

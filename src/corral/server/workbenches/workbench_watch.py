@@ -10,15 +10,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from corral.control.errors import Missing
-from corral.control.jobs.job_kinds import HOST_COMMAND
+from corral.control.jobs.job_kinds import APP_COMMAND, HOST_COMMAND
 from corral.control.live.controller import Controller
 from corral.control.live.state import State
 from corral.control.live.worker import Worker, log_failure
 from corral.control.ports import Clock, LaunchOrder, LaunchRefused, Store, Tool, ToolProbe, Transaction, WorkbenchStatus
 from corral.control.records import JobRecord, JobSpec, Role
-from corral.control.workbenches import workbenches
+from corral.control.workbenches import apps, workbenches
 from corral.control.workbenches.workbenches import Idle, idle_seconds
 from corral.core.model import CLUSTER_LABEL, Job, JobKind, JobState, Request
 from corral.engines.attempts.accounts import Account, AccountRules
@@ -58,6 +59,8 @@ class WorkbenchWatch:
         self._ssh_ports = ssh_ports
         #: by job, when a user last changed something through the proxy; the status file reports activity inside
         self._used_at: dict[str, float] = {}
+        #: by job, whether it serves an app; filled by `app_access`
+        self.app_sites: dict[str, bool] = {}
         self._worker = Worker("workbenches", self._look, every_seconds=EVERY_SECONDS)
 
     def start(self) -> None:
@@ -86,7 +89,7 @@ class WorkbenchWatch:
     def prepare(self, cluster: str, order: LaunchOrder) -> LaunchOrder:
         """Launch step: write the settings and keys of a workbench. Jobs of other kinds cost nothing here. Raises
         EngineUnavailable, and LaunchRefused if the job's owner has no account to run it as."""
-        if order.command != HOST_COMMAND:
+        if order.command != HOST_COMMAND and not order.has_app:
             return order
         with self._store.read() as tables:
             record = tables.jobs.get(order.job_id)
@@ -96,15 +99,17 @@ class WorkbenchWatch:
             return order
         if shared is not None:
             raise LaunchRefused(shared)
-        if record.spec.ssh and not self.routes.has_ssh(cluster):
+        if record.spec.ssh and not order.has_app and not self.routes.has_ssh(cluster):
             raise LaunchRefused(workbenches.NO_SSH_THERE)
         listen = self.routes.listens_at(cluster, order.instances[0].node)
-        settings = workbenches.host_settings(
-            record,
-            listen=listen or self._ssh_listen,
-            ports=self._ssh_ports,
-            is_elsewhere=listen is not None,
-        )
+        if order.has_app:
+            relay = None if listen is None else {"listen": listen, "ports": list(self._ssh_ports)}
+            settings = apps.host_settings(record, order.command, relay)
+            order = replace(order, command=APP_COMMAND)
+        else:
+            settings = workbenches.host_settings(
+                record, listen=listen or self._ssh_listen, ports=self._ssh_ports, is_elsewhere=listen is not None
+            )
         self.files.prepare(
             record.job.id, settings, keys, relay_key=None if listen is None else self._keys.of(record.job.id)
         )

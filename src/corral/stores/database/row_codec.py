@@ -138,8 +138,9 @@ def encode_spec(spec: JobSpec) -> str:
 def decode_spec(text: str) -> JobSpec:
     document = from_json(text)
     document["command"] = tuple(document.get("command", ()))
-    if "items" in document:
-        document["items"] = tuple(document["items"])
+    for name in ("items", "secrets"):
+        if name in document:
+            document[name] = tuple(document[name])
     document["mounts"] = tuple(from_plain(MountSpec, mount) for mount in document.get("mounts", ()))
     if TASK_LABEL in document.get("labels", ()):
         _move_task(document)

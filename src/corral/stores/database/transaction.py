@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 
 from corral.control.ports import (
     AlertTable,
+    AppShareTable,
     AttemptTable,
     BudgetTable,
     CatalogTable,
@@ -29,6 +30,7 @@ from corral.control.ports import (
     RequestKeyTable,
     ReservationTable,
     ScoreTable,
+    SecretTable,
     ShadowTable,
     SimulationTable,
     SshKeyTable,
@@ -51,6 +53,7 @@ from corral.stores.monitoring.usage import SqlUsageTable
 from corral.stores.people.budgets import SqlBudgetTable
 from corral.stores.people.credentials import SqlCredentialTable, SqlSshKeyTable
 from corral.stores.people.scores import SqlMetaTable, SqlScoreTable
+from corral.stores.people.secrets import SqlSecretTable
 from corral.stores.people.sign_in_providers import SqlProviderTable
 from corral.stores.people.users import SqlPeopleTable
 from corral.stores.reports.reports import SqlReportTable
@@ -61,6 +64,7 @@ from corral.stores.storage.volumes import SqlVolumeTable
 from corral.stores.system.event_log import SqlCycleTable, SqlEventTable
 from corral.stores.system.request_keys import SqlRequestKeyTable
 from corral.stores.whatif.simulations import SqlShadowTable, SqlSimulationTable
+from corral.stores.workbenches.app_shares import SqlAppShareTable
 
 
 class SqlTransaction:
@@ -75,6 +79,8 @@ class SqlTransaction:
     credentials: CredentialTable
     catalog: CatalogTable
     ssh_keys: SshKeyTable
+    secrets: SecretTable
+    app_shares: AppShareTable
     images: ImageTable
     providers: ProviderTable
     events: EventTable
@@ -106,6 +112,8 @@ class SqlTransaction:
         self.credentials = SqlCredentialTable(connection)
         self.catalog = SqlCatalogTable(connection)
         self.ssh_keys = SqlSshKeyTable(connection)
+        self.secrets = SqlSecretTable(connection)
+        self.app_shares = SqlAppShareTable(connection)
         self.images = SqlImageTable(connection)
         self.providers = SqlProviderTable(connection)
         self.events = SqlEventTable(connection)

@@ -10,7 +10,8 @@ from concurrent.futures import Future
 
 from corral.checkpoint import catalog
 from corral.checkpoint.layout import REQUEST, parse_name
-from corral.control.ports import SavedWork
+from corral.checkpoint.progress import PROGRESS, parse_progress
+from corral.control.ports import SavedWork, StepReport
 from corral.files import NotPlain, Place
 from corral.files.descriptors import scan
 from corral.stores.jobs.job_directories import CHECKPOINTS, DirectoryWorkspace
@@ -26,6 +27,8 @@ _LOOKUPS_PER_USER = 1_000_000
 _LOOKS = 1000
 #: Maximum number of names that are checked for a checkpoint to resume from.
 _NAMES = 100_000
+#: More than a record of progress has: a longer file is none.
+_PROGRESS_BYTES = 128
 #: The directory does not exist, or the job has replaced it.
 _MISSING = (FileNotFoundError, NotADirectoryError, NotPlain)
 
@@ -68,6 +71,16 @@ class DirectoryCheckpoints:
         if saved:
             return next((work.at for work in saved if work.is_good), None)
         return self._newest_entry_at(job_id)
+
+    def progress(self, job_id: str) -> StepReport | None:
+        try:
+            with self._opened(job_id) as directory:
+                found = parse_progress(directory.read(PROGRESS, _PROGRESS_BYTES))
+        except _MISSING:
+            return None
+        if found is None:
+            return None
+        return StepReport(step=found.step, attempt=found.attempt, at=min(found.at, time.time()))
 
     def look_up(self, job_id: str, user: str, found: Callable[[SavedWork | None], None]) -> Task[SavedWork | None]:
         task = self._pool.submit(user, self.latest_good(job_id), deadline_seconds=self._verify_seconds)

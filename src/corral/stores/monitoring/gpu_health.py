@@ -1,4 +1,4 @@
-"""Health of GPUs with evidence, and warnings about idle jobs."""
+"""Health of GPUs with evidence, checks, and warnings about idle jobs."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from corral.core.snapshot.codec import from_plain, to_plain
 from corral.stores.database import row_codec
 from corral.stores.database.rows import readable
 from corral.stores.database.statements import BatchStatement, upsert
+from corral.stores.monitoring.gpu_checks import SqlCheckRows
 from corral.stores.schema.monitoring_tables import condition_rows, idle_warning_rows
 
 
@@ -31,7 +32,7 @@ _DELETE_CONDITIONS = BatchStatement(_build_delete_conditions, ["of_gpu"])
 _DELETE_WARNINGS = BatchStatement(_build_delete_warnings, ["of_job"])
 
 
-class SqlHealthTable:
+class SqlHealthTable(SqlCheckRows):
     """Implements `corral.control.ports.HealthTable`."""
 
     def __init__(self, connection: Connection) -> None:

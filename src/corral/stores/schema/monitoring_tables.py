@@ -18,6 +18,7 @@ from corral.stores.schema.tables import (
 #: A literal text, because SQLite uses a partial index only for a query with exactly the same condition.
 NOT_RESOLVED = "state <> 'resolved'"
 STILL_WAITING = "state = 'waiting'"
+CHECK_IS_OPEN = "state = 'open'"
 NOT_OVER = "ended_at IS NULL"
 
 usage_rows = Table(
@@ -62,6 +63,21 @@ condition_rows = Table(
     time_column("since"),
     json_column("evidence"),
     json_column("episodes"),
+)
+
+check_rows = Table(
+    "gpu_checks",
+    metadata,
+    # No foreign key: a check is kept after its job is deleted.
+    Column("job_id", BigInteger, primary_key=True, autoincrement=False),
+    text_column("gpu_id"),
+    text_column("node"),
+    text_column("model"),
+    text_column("state"),
+    time_column("requested_at"),
+    json_column("body"),
+    Index(None, "gpu_id", "job_id"),
+    Index("ix_gpu_checks_open", "job_id", sqlite_where=text(CHECK_IS_OPEN), postgresql_where=text(CHECK_IS_OPEN)),
 )
 
 idle_warning_rows = Table(

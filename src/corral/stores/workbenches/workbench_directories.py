@@ -41,13 +41,13 @@ class DirectoryWorkbenches:
     files that run in a workbench, by their names there."""
 
     def __init__(self, home_of: Callable[[str], Path], programs: Mapping[str, Path]) -> None:
-        self._home_of = home_of
+        self.home_of = home_of
         self._programs = programs
 
     def prepare(
         self, job_id: str, settings: Mapping[str, Any], keys: Sequence[str], relay_key: bytes | None = None
     ) -> None:
-        self._home_of(job_id).mkdir(parents=True, exist_ok=True)
+        self.home_of(job_id).mkdir(parents=True, exist_ok=True)
         with self._home(job_id) as home:
             home.make("workbench", 0o711)
             if not settings.get("workdir"):
@@ -100,12 +100,17 @@ class DirectoryWorkbenches:
             raise
         return connection
 
+    def owner_of(self, job_id: str) -> int:
+        """The account that owns the job's directory. Raises OSError."""
+        with self._home(job_id) as home:
+            return home.stat().st_uid
+
     def _home(self, job_id: str) -> Place:
-        home = self._home_of(job_id)
+        home = self.home_of(job_id)
         return Place.at(home.parent, home.name)
 
     def _run(self, job_id: str) -> Place:
-        home = self._home_of(job_id)
+        home = self.home_of(job_id)
         return Place.at(home.parent, home.name, "workbench", "run")
 
 

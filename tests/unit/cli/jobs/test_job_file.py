@@ -73,7 +73,7 @@ def test_an_absolute_workdir_stays_as_it_is() -> None:
     [
         ("gpus: 1\ngpu: 2", "job.yaml:2: gpu: unknown key", "Did you mean gpus?"),
         ("gpus: 1\nflavour: x", "job.yaml:2: flavour: unknown key", "Did you mean flavor?"),
-        ("gpus: 1\nsoup: x", "job.yaml:2: soup: unknown key", "Known keys: after, array, checkpoint-interval, "),
+        ("gpus: 1\nsoup: x", "job.yaml:2: soup: unknown key", "Known keys: after, app, app-name, app_name, array, "),
         ("gpus: 1\n\ngpus: 2", "job.yaml:3: gpus: is given twice, first in line 1", ""),
         ("retries: 1\nmax_retries: 2", "job.yaml:2: max_retries: is given twice, first in line 1", ""),
         ("gpus: [1", "job.yaml:1: not valid YAML", ""),

@@ -18,7 +18,7 @@ from corral.control.live.unit_of_work import Caller, Work
 from corral.control.monitoring import gpu_health, idle_jobs
 from corral.control.monitoring.gpu_health import HealthChange
 from corral.control.monitoring.idle_jobs import Sighting
-from corral.control.ports import AttemptPhase, SavedWork, Store
+from corral.control.ports import AttemptPhase, SavedWork, StepReport, Store
 from corral.control.records import JobSpec
 from corral.control.system.policies import CheckpointPolicy, Policies
 from corral.core.jobs.lifecycle import ResizeRequested, Stop, StopRequested
@@ -153,6 +153,9 @@ class Shelf:
 
     def last_saved_at(self, job_id: str) -> float | None:
         return next((work.at for work in self.saved if work.is_good), None)
+
+    def progress(self, job_id: str) -> StepReport | None:
+        return None
 
     def look_up(self, job_id: str, user: str, found: Callable[[SavedWork | None], None]) -> Looking:
         self.looks.append(job_id)

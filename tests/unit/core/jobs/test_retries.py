@@ -38,8 +38,8 @@ BY_A_STOP = [
     (EndReason.NODE_LOST, ("n1",), JobState.QUEUED, 1, ("n1",)),
     (EndReason.GPU_FAILED, ("g5",), JobState.QUEUED, 1, ("g5",)),
 ]
-#: they end no attempt: the job never began, or goes on at once
-WITHOUT_A_ROW = {EndReason.DEPENDENCY_FAILED, EndReason.RESIZED, EndReason.MOVED}
+#: they end no attempt: the job never began, or goes on at once; a hang has a test of its own
+WITHOUT_A_ROW = {EndReason.DEPENDENCY_FAILED, EndReason.RESIZED, EndReason.MOVED, EndReason.HUNG}
 
 
 def running(max_retries: int = 3) -> Job:
@@ -143,3 +143,14 @@ def test_the_documentation_has_the_same_table() -> None:
     for reason in set(EndReason) - WITHOUT_A_ROW - {EndReason.PREEMPTED}:
         assert ("| yes" in rows[reason]) is (reason in tried), rows[reason]
     assert "no retry spent" in rows[EndReason.PREEMPTED]
+
+
+def test_a_hung_program_is_tried_again_on_another_node_while_retries_are_left() -> None:
+    job = replace(running(max_retries=1), allocation=Allocation(grants=(Grant(node="n1", gpus=("g1",)),), model="A10"))
+    stopping = advance(job, StopRequested(at=5.0, reason=EndReason.HUNG, message="no step for 20 minutes")).job
+    after = advance(stopping, Ended(at=10.0, reason=EndReason.EXIT_CODE, exit_code=143)).job
+    assert (after.state, after.retries, after.avoid_nodes) == (JobState.QUEUED, 1, ("n1",))
+    assert after.message == "no step for 20 minutes; retry 1 of 1 follows in 5 seconds or later"
+    last = replace(stopping, retries=1)
+    over = advance(last, Ended(at=10.0, reason=EndReason.EXIT_CODE, exit_code=143)).job
+    assert (over.state, over.end_reason) == (JobState.FAILED, EndReason.HUNG)

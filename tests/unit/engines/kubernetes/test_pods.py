@@ -9,7 +9,7 @@ import pytest
 
 from corral.control.ports import Instance, LaunchOrder, LaunchRefused, RegistryLogin, StorageKind, StorageOrder
 from corral.engines.kubernetes.attempts.pod_rules import ClaimMount, PodRules, parse_claim
-from corral.engines.kubernetes.attempts.pods import PodOwner, check_order, make_pod, make_secret, pod_name
+from corral.engines.kubernetes.attempts.pods import PodOwner, check_order, make_pod, make_secrets, pod_name
 from corral.engines.storage.storage_specs import StoragePlaces
 
 RULES = PodRules(namespace="ml", default_image="base:1")
@@ -114,10 +114,20 @@ def test_volumes_are_directories_of_the_claim() -> None:
 def test_a_login_is_a_secret_of_its_own() -> None:
     login = RegistryLogin(registry="r.example.org", username="ada", secret="hush")
     given = order("gpu1", image="r.example.org/x:1", login=login)
-    pod, secret = made(given), make_secret(given, RULES, OWNER)
+    pod, (secret,) = made(given), make_secrets(given, RULES, OWNER)
     assert pod["spec"]["imagePullSecrets"] == [{"name": secret["metadata"]["name"]}]
     assert "hush" not in json.dumps(pod)
     assert json.loads(secret["stringData"][".dockerconfigjson"])["auths"]["r.example.org"]["password"] == "hush"
+
+
+def test_values_of_secrets_are_not_part_of_the_pod() -> None:
+    given = order("gpu1", image="x:1", env={"PLAIN": "seen"}, secret_env={"TOKEN": "hush"})
+    pod, (secret,) = made(given), make_secrets(given, RULES, OWNER)
+    variables = {one["name"]: one for one in pod["spec"]["containers"][0]["env"]}
+    assert variables["TOKEN"]["valueFrom"] == {"secretKeyRef": {"name": secret["metadata"]["name"], "key": "TOKEN"}}
+    assert variables["PLAIN"]["value"] == "seen"
+    assert "hush" not in json.dumps(pod)
+    assert (secret["type"], secret["stringData"]) == ("Opaque", {"TOKEN": "hush"})
 
 
 def test_names_are_the_same_for_the_same_attempt_and_differ_for_others() -> None:

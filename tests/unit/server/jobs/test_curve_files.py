@@ -78,9 +78,9 @@ def test_several_directories_are_several_runs(output: Path, read: Read) -> None:
 
 
 def test_long_records_are_skipped_and_reading_goes_on(output: Path, read: Read) -> None:
-    picture = b"\x2a" + b"\xff\xff\x07" + b"x" * 131_071
+    long = b"\x2a" + b"\xff\xff\x07" + b"x" * 131_071
     path = output / "events.out.tfevents.1.host"
-    path.write_bytes(records(event(0, 1.0, "loss", 4.0), picture, event(1, 2.0, "loss", 2.0)))
+    path.write_bytes(records(event(0, 1.0, "loss", 4.0), long, event(1, 2.0, "loss", 2.0)))
     assert values(read()) == [(0, 4.0), (1, 2.0)]
 
 

@@ -11,6 +11,7 @@ import pytest
 from corral.control.datasets import datasets
 from corral.control.errors import NotFound, WrongState
 from corral.control.jobs import job_clone, job_edit, jobs
+from corral.control.people import secrets
 from corral.control.ports import AttemptPhase, Store
 from corral.control.records import DEFAULT_TARGET, JobFilter, JobRecord, JobSpec
 from corral.core.jobs.field_types import SUBMIT, WORKBENCH_CREATE, Edit, JobField, Kept
@@ -31,17 +32,24 @@ SAMPLES: dict[str, tuple[Any, Any]] = {
     "priority": (3, 7),
     "time": (3600.0, 7200.0),
     "grace": (12.0, 60.0),
+    "secrets": (("wandb=WANDB_API_KEY", "deploy:file"), ("wandb",)),
+    "app": ("tensorboard", "mlflow"),
+    "port": (8080, 0),
+    "app_name": ("demo", "other"),
     "workdir": ("/data/a", "/data/b"),
     "image": ("registry.example/a:1", "registry.example/b:1"),
     "venv": ("/envs/a", "/envs/b"),
     "max_retries": (1, 9),
     "retry_on": (("exit", "75"), ("any",)),
     "idles": (True, False),
+    "restart_if_hung": (True, False),
     "preemptible": (False, True),
     "restart_unsaved": (True, False),
     "checkpoint_interval": (60.0, 90.0),
     "commit_outputs": ("weights=best", "weights"),
 }
+#: Fields that others of the samples exclude.
+EXCLUDED = frozenset({"venv", "port"})
 #: What corral itself writes into a job: its identity and its life. Everything else is a field of the table.
 LIFE = frozenset(
     [
@@ -67,11 +75,14 @@ LIFE = frozenset(
         "exit_code",
         "message",
         "retries",
+        "hung_since",
+        "slow_since",
         "faults",
         "not_before",
         "given_back",
         "avoid_nodes",
         "avoid_gpus",
+        "only_gpus",
         "after",
         "elastic",
         "next_allocation",
@@ -120,6 +131,8 @@ def _submittable() -> list[JobField]:
 @pytest.fixture
 def desk(store: Store) -> Desk:
     made = copied_desk(store, Desk)
+    for name in ("wandb", "deploy"):
+        made.do(secrets.put, ANN, name, "encrypted")
     made.do(datasets.create, ANN, name="weights", target=DEFAULT_TARGET, description="")
     return made
 
@@ -130,9 +143,9 @@ def _sample(row: JobField, which: int) -> Any:
 
 
 def _body(which: int, **others: Any) -> dict[str, Any]:
-    """A submission with every plain field; an image excludes a virtual environment."""
+    """A submission with every plain field; an image excludes a virtual environment, an app the port of a program."""
     body = {row.name: _sample(row, which) for row in _submittable()} | {"command": ["run"], "gpus": 1, **others}
-    return {name: value for name, value in body.items() if name != "venv"}
+    return {name: value for name, value in body.items() if name not in EXCLUDED}
 
 
 def _value(record: JobRecord, row: JobField) -> Any:
@@ -174,7 +187,7 @@ def test_every_row_reaches_the_job_the_store_and_the_view(desk: Desk) -> None:
     stored = desk.record(made.job.id)
     view = job_view(stored, ANN).model_dump()
     for row in _submittable():
-        if row.name != "venv":
+        if row.name not in EXCLUDED:
             assert _value(stored, row) == _sample(row, 0) == view[row.attribute], row.name
     other = job_view(stored, BOB).model_dump()
     for row in _submittable():
@@ -187,7 +200,7 @@ def test_a_clone_keeps_every_row_and_takes_every_change(desk: Desk) -> None:
     for row in _submittable():
         assert _value(same, row) == _value(made, row), row.name
     for row in _submittable():
-        if row.name == "venv":
+        if row.name in EXCLUDED:
             continue
         change = clone_of(JobClone.model_validate({row.name: _sample(row, 1)}))
         other = desk.do(job_clone.clone, ANN, made.job.id, change)

@@ -7,6 +7,7 @@ import { problemOf } from "@/api/problem";
 import { useIsOperator } from "@/app/session";
 import { PageLoading } from "@/app/shell/fallbacks";
 import { RangePicker } from "@/charts/RangePicker";
+import { Checks } from "@/pages/fleet/gpus/Checks";
 import { Evidence } from "@/pages/fleet/gpus/Evidence";
 import { GpuCharts } from "@/pages/fleet/gpus/GpuCharts";
 import { Holders } from "@/pages/fleet/gpus/Holders";
@@ -64,6 +65,9 @@ function GpuView({ gpu }: { gpu: Gpu }) {
           </Panel>
           <Panel title={t("evidence")}>
             <Evidence gpu={gpu} />
+          </Panel>
+          <Panel title={t("checks")}>
+            <Checks gpu={gpu} />
           </Panel>
           <Panel title={t("events")}>
             <SubjectEvents subject={gpu.id} />

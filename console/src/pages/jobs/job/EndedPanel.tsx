@@ -25,6 +25,7 @@ const NEXT: Readonly<Record<string, keyof typeof texts>> = {
   exit_code: "nextExit",
   oom_killed: "nextMemory",
   disk_quota: "nextDisk",
+  hung: "nextHung",
   timed_out: "nextTime",
   node_lost: "nextHardware",
   gpu_failed: "nextHardware",

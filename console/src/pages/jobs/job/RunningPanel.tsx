@@ -32,6 +32,7 @@ export function RunningPanel({ job }: { job: Job }) {
     <Panel title={t("now")}>
       <Stack gap="md">
         <Passing job={job} />
+        <PaceWarning job={job} />
         <IdleWarning job={job} />
         <TimeUsed job={job} />
         <TemporaryStorage job={job} />
@@ -59,6 +60,21 @@ function Passing({ job }: { job: Job }) {
     <Alert color="orange" title={t("stoppingTitle")}>
       {t("stoppingText", { grace: format.duration(job.grace_seconds) })}{" "}
       {job.stopping_for !== null && `(${reason(job.stopping_for)})`}
+    </Alert>
+  );
+}
+
+/** A program that reports steps and hangs, or is slower than before. */
+function PaceWarning({ job }: { job: Job }) {
+  const t = useTexts(texts);
+  const format = useFormat();
+  const since = job.hung_since ?? job.slow_since;
+  if (since === null) return null;
+  const isHung = job.hung_since !== null;
+  return (
+    <Alert color="orange" icon={<TriangleAlert size={18} />} title={t(isHung ? "hungTitle" : "slowTitle")}>
+      {t(isHung ? "hungText" : "slowText", { when: format.dayTime(since) })}{" "}
+      {isHung && job.restart_if_hung && t("hungRestarts")}
     </Alert>
   );
 }

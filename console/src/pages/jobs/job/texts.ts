@@ -82,6 +82,15 @@ export const texts = defineTexts({
   where: ["Where it runs", "运行位置"],
   noGpus: ["CPUs only", "仅使用 CPU"],
   share: ["{n} of a GPU", "{n} 个 GPU"],
+  hungTitle: ["Its program hangs", "程序已停滞"],
+  hungText: ["It has reported no step since {when}.", "自 {when} 起没有报告新的步数。"],
+  hungRestarts: ["It is restarted elsewhere while retries are left.", "仍有重试次数时会在别处重新启动。"],
+  slowTitle: ["Its program is slower than before", "程序比之前变慢"],
+  slowText: ["It does far fewer steps per minute since {when}.", "自 {when} 起每分钟步数明显减少。"],
+  nextHung: [
+    "Its program did no more steps, also after its retries: its log shows where it stopped.",
+    "程序不再前进，重试后仍然如此：请查看日志中停下的位置。",
+  ],
   idleTitle: ["It holds GPUs and does nothing", "作业占用 GPU 但没有使用"],
   idleText: ["Unless it uses them, it is stopped {when}.", "如果仍不使用，将于 {when}停止。"],
   idleExtended: ["It was given more time once.", "已延长过一次。"],
@@ -233,6 +242,9 @@ export const happenings = defineTexts({
   "job.idle-warned": ["warned: does nothing", "空闲警告"],
   "job.idle-cleared": ["works again", "恢复使用"],
   "job.idle-extended": ["given more time", "已延长时间"],
+  "job.hung": ["hangs: no more steps", "停滞：没有新的步数"],
+  "job.slow": ["slower than before", "比之前变慢"],
+  "job.pace-recovered": ["goes on as before", "恢复正常进度"],
   "job.idle-stopped": ["stopped: did nothing", "因空闲被停止"],
 });
 

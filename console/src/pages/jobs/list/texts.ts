@@ -124,5 +124,6 @@ export const reasons = defineTexts({
   resized: ["resized", "调整了 GPU 数"],
   moved: ["went on elsewhere", "迁移到别处"],
   dependency_failed: ["a job before it failed", "前置作业失败"],
+  hung: ["hung", "程序停滞"],
   disk_quota: ["disk limit reached", "超出磁盘限额"],
 });

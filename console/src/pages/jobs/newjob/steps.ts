@@ -39,6 +39,7 @@ const PROGRAM = [
   "pack",
   "retry_on",
   "idles",
+  "restart_if_hung",
   "hold",
   "preemptible",
   "jupyter",

@@ -254,6 +254,7 @@ export const texts = defineTexts({
     "Failures of the program that lead to another attempt: exit, oom, any, or exit codes, with commas",
     "程序出现哪些失败时重试：exit、oom、any 或退出码，以逗号分隔",
   ],
+  restartIfHung: ["Restart it elsewhere if its program hangs", "程序停滞时在别处重新启动"],
   idles: ["It may hold GPUs without using them for long", "可能长时间占用而不使用 GPU"],
   arrayOf: ["{n} {n|job|jobs}", "{n} 个作业"],
   labels: ["Node labels", "节点标签"],

@@ -40,10 +40,24 @@ function flagsOf(command: string): string {
 
 /** Fields with inputs and rules of their own. A new field of the API belongs in `spec/fields.ts`, or in this list. */
 const OTHERS = [
-  ...["name", "kind", "command", "preset", "parameters", "image", "mounts", "env", "labels"],
+  ...[
+    "name",
+    "kind",
+    "command",
+    "preset",
+    "parameters",
+    "image",
+    "mounts",
+    "env",
+    "secrets",
+    "labels",
+    "app",
+    "port",
+    "app_name",
+  ],
   ...["gpus", "min_gpus", "max_gpus", "restart_unsaved", "nodes", "cpus", "memory", "model", "flavor", "package"],
   ...["queue", "preemptible", "hold", "after"],
-  ...["retry_on", "idles"],
+  ...["retry_on", "idles", "restart_if_hung"],
 ];
 const ROWS = plainFieldsOf(false);
 const SAMPLES = { lines: "a text", path: "/data", whole: "7", duration: "5m" } as const;

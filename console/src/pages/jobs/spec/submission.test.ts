@@ -52,6 +52,7 @@ const FULL = {
   preemptible: false,
   retry_on: ["exit"],
   idles: true,
+  restart_if_hung: true,
   checkpoint_interval_seconds: 300,
   commit_outputs: "weights=best",
   image: "pytorch",

@@ -39,12 +39,17 @@ const FIELDS: Fields = {
   preemptible: (job) => (job.preemptible ? undefined : false),
   retry_on: (job) => job.retry_on,
   idles: (job) => (job.idles ? true : undefined),
+  restart_if_hung: (job) => (job.restart_if_hung ? true : undefined),
   image: (job) => job.image,
   mounts: (job) => (job.mounts ?? []).map((mount) => mountText(ofMount(mount))),
   after: (job) => job.after,
   // The API does not show whether a job was submitted with `hold`.
   hold: () => undefined,
   env: (job) => job.env,
+  secrets: (job) => job.secrets,
+  app: (job) => job.app,
+  port: (job) => job.app_port,
+  app_name: (job) => job.app_name,
   command: (job) => (job.preset === null ? job.command : undefined),
 };
 

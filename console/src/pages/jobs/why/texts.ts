@@ -13,6 +13,7 @@ export const titles = defineTexts({
   "queue-gpus": ["Limit of the queue reached", "达到队列上限"],
   quota: ["Quota reached", "配额不足"],
   "over-budget": ["Over budget", "超出预算"],
+  check: ["GPU to be checked is busy", "待检测的 GPU 被占用"],
   impossible: ["Fits nowhere", "没有可容纳的节点"],
   resources: ["Not enough is free", "空闲资源不足"],
   resizing: ["Others are making room", "其他作业正在让出资源"],

@@ -93,6 +93,7 @@ const COLORS: Readonly<Record<InboxItem["kind"], string>> = {
   failed: "red",
   preempted: "orange",
   idle: "yellow",
+  stalled: "orange",
   storage: "orange",
   shared: "violet",
   fleet: "gray",

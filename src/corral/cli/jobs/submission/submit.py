@@ -118,7 +118,7 @@ def send(client: Client, body: Mapping[str, Any]) -> list[JobView]:
 
 def read_file(file: Path | None, flags: Mapping[str, Any]) -> JobFile | None:
     """The job file that was named, or else that of the project folder if no program was named."""
-    if file is None and (flags.get("command") or flags.get("preset")):
+    if file is None and (flags.get("command") or flags.get("preset") or flags.get("app")):
         return None
     project = Path(PROJECT_FILE)
     if file is None and not project.exists():
@@ -136,7 +136,7 @@ def merged(job_file: JobFile | None, flags: Mapping[str, Any]) -> dict[str, Any]
         if key in from_file and key in flags:
             body[key] = {**from_file[key], **flags[key]}
     body.setdefault("workdir", os.getcwd())
-    if not body.get("command") and not body.get("preset"):
+    if not body.get("command") and not body.get("preset") and not body.get("app"):
         raise WrongUsage(
             "command: there is nothing to run",
             hint="Put the program after --, as in `corral submit -- python train.py`, or write a file: corral init job",

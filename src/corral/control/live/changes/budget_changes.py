@@ -50,7 +50,7 @@ class BudgetChanges:
         if self._state.accounting_since is None or not isinstance(event, Ended):
             return
         attempt = self._state.attempts.get(before.attempt_id)
-        if attempt is None or not attempt.allocation.total_gpu_milli:
+        if attempt is None or not attempt.allocation.total_gpu_milli or before.only_gpus:
             return
         if attempt.started_at is not None:
             self._charge_end(before, attempt, event)
@@ -58,7 +58,8 @@ class BudgetChanges:
 
     def settle(self, job: Job, attempt: AttemptRecord) -> None:
         """Charge a running attempt up to now."""
-        if attempt.started_at is not None and attempt.allocation.total_gpu_milli:
+        # A check is no work of the user in whose name it runs.
+        if attempt.started_at is not None and attempt.allocation.total_gpu_milli and not job.only_gpus:
             self._charge(job.user, job.name, attempt, self._now)
             self._state.charged_until[attempt.id] = max(self._charged_until(attempt), self._now)
 

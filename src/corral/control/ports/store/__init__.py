@@ -5,6 +5,7 @@ from corral.control.ports.store.alerts import (
     ChannelTable,
     ReportTable,
 )
+from corral.control.ports.store.apps import AppShareTable
 from corral.control.ports.store.budgets import BudgetTable
 from corral.control.ports.store.datasets import DatasetTable
 from corral.control.ports.store.errors import (
@@ -34,6 +35,7 @@ from corral.control.ports.store.people import (
     CredentialTable,
     PeopleTable,
     ProviderTable,
+    SecretTable,
     SshKeyTable,
 )
 from corral.control.ports.store.scheduling import EstimateTable, ReservationTable
@@ -53,6 +55,7 @@ from corral.control.ports.store.whatif import (
 __all__ = [
     "NO_LEADERSHIP",
     "AlertTable",
+    "AppShareTable",
     "AttemptTable",
     "BudgetTable",
     "CatalogTable",
@@ -79,6 +82,7 @@ __all__ = [
     "RequestKeyTable",
     "ReservationTable",
     "ScoreTable",
+    "SecretTable",
     "ServerRecord",
     "ServerRegistry",
     "ShadowTable",

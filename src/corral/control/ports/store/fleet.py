@@ -7,6 +7,7 @@ from typing import Protocol
 
 from corral.control.records import (
     AssetKind,
+    CheckRecord,
     FlavorRecord,
     IdleWarning,
     ImageRecord,
@@ -65,6 +66,27 @@ class HealthTable(Protocol):
         """Insert or replace by job."""
 
     def delete_idle_warnings(self, job_ids: Sequence[str]) -> None: ...
+
+    def add_checks(self, records: Sequence[CheckRecord]) -> None: ...
+
+    def save_check(self, record: CheckRecord) -> None:
+        """Replace by job."""
+
+    def check(self, job_id: str) -> CheckRecord | None: ...
+
+    def open_checks(self) -> list[CheckRecord]:
+        """Checks whose jobs wait or run, or have ended and were not evaluated yet."""
+
+    def checks(
+        self, *, gpu_id: str | None = None, node: str | None = None, before: str | None = None, limit: int
+    ) -> list[CheckRecord]:
+        """The newest first; `before` is the job of the last one of the page before."""
+
+    def latest_checks(self, model: str | None = None) -> list[CheckRecord]:
+        """The latest check of each GPU that passed or failed."""
+
+    def prune_checks(self, before: float) -> int:
+        """Remove checks from before that time, but not the latest of each GPU; how many."""
 
 
 class CatalogTable(Protocol):

@@ -13,10 +13,12 @@ from corral.control.records import (
     PermissionGroupRecord,
     ProviderRecord,
     QuotaRecord,
+    SecretRecord,
     SshKeyRecord,
     UserRecord,
     VolumeQuotaRecord,
 )
+from corral.core.people.budgets import Account
 
 
 class PeopleTable(Protocol):
@@ -70,6 +72,18 @@ class SshKeyTable(Protocol):
     def by_fingerprint(self, fingerprint: str) -> list[SshKeyRecord]: ...
 
     def delete(self, key_ids: Sequence[str]) -> None: ...
+
+
+class SecretTable(Protocol):
+    """Secrets of users and groups, encrypted."""
+
+    def all(self) -> list[SecretRecord]:
+        """Sorted by name and owner."""
+
+    def save(self, secret: SecretRecord) -> None:
+        """Insert or replace by owner and name."""
+
+    def delete(self, owner: Account, name: str) -> None: ...
 
 
 class ProviderTable(Protocol):

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from corral.control.ports.store.alerts import AlertTable, ChannelTable, ReportTable
+from corral.control.ports.store.apps import AppShareTable
 from corral.control.ports.store.budgets import BudgetTable
 from corral.control.ports.store.datasets import DatasetTable
 from corral.control.ports.store.fleet import CatalogTable, FleetTable, HealthTable, ImageTable
@@ -20,7 +21,7 @@ from corral.control.ports.store.jobs import (
     ScoreTable,
     UsageTable,
 )
-from corral.control.ports.store.people import CredentialTable, PeopleTable, ProviderTable, SshKeyTable
+from corral.control.ports.store.people import CredentialTable, PeopleTable, ProviderTable, SecretTable, SshKeyTable
 from corral.control.ports.store.scheduling import EstimateTable, ReservationTable
 from corral.control.ports.store.volumes import VolumeTable
 from corral.control.ports.store.whatif import ShadowTable, SimulationTable
@@ -63,6 +64,8 @@ class Transaction(Protocol):
     credentials: CredentialTable
     catalog: CatalogTable
     ssh_keys: SshKeyTable
+    secrets: SecretTable
+    app_shares: AppShareTable
     images: ImageTable
     providers: ProviderTable
     events: EventTable

@@ -181,8 +181,9 @@ def _remembered(sight: Sight, found: Found, counts: tuple[tuple[Sign, int], ...]
 
 
 def _has_recovered(condition: Condition, memory: Memory, rules: HealthRules) -> bool:
-    if memory.unresolved or any(item.sign is Sign.OPERATOR for item in condition.fresh_evidence):
-        # A persistent sign is still bad; or an operator has set the health, and only an operator can reset it.
+    if memory.unresolved or any(item.sign in (Sign.OPERATOR, Sign.CHECK) for item in condition.fresh_evidence):
+        # A persistent sign is still bad; or an operator or a check has set the health, which good readings cannot
+        # disprove.
         return False
     last_bad_at = condition.since if memory.last_bad_at is None else memory.last_bad_at
     return memory.at - last_bad_at >= recover_seconds(condition, rules, memory.at)

@@ -26,6 +26,8 @@ class Sign(StrEnum):
     SELF_TEST = "self_test"
     OPERATOR = "operator"
     ALERT = "alert"
+    #: an active check
+    CHECK = "check"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -32,7 +32,7 @@ from corral.core.scheduling.plan.plan import Plan, PlannedStart, Resize
 from corral.core.scheduling.preemption.preemption import claimants
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.node_index import Domain
-from corral.core.snapshot.waiting_lines import LineCursor, LineKey
+from corral.core.snapshot.waiting_lines import CHECKS, LineCursor, LineKey
 
 #: Sums of times are exact to less than this. A job that might just end in time is considered.
 _ROUNDING_SECONDS = 0.001
@@ -327,7 +327,7 @@ class Cycle:
         return self._has_free(walk) or any(planned.held.gpus for _, planned in self.decisions.planned)
 
     def _has_free(self, walk: Walk) -> bool:
-        if walk.key.model == "cpu":
+        if walk.key.model in ("cpu", CHECKS):
             return True
         return any(index.free_gpus or index.partial for index in self._fleet.domains_of(walk.queue.pool, ()))
 

@@ -16,7 +16,7 @@ from corral.core.scheduling.placement.search import could_ever_fit
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.held_resources import Usage
 from corral.core.snapshot.node_index import EVERYWHERE, Domain
-from corral.core.snapshot.waiting_lines import LineKey
+from corral.core.snapshot.waiting_lines import CHECKS, LineKey
 
 LEAST_STEP_SECONDS = 1.0
 #: Scores are recomputed after this part of their time constant.
@@ -237,7 +237,7 @@ def _could_run(snapshot: ClusterSnapshot, job: Job, pool: str) -> bool:
 
 
 def _domains_of(snapshot: ClusterSnapshot, key: LineKey, pool: str) -> list[Domain]:
-    if key.model == "cpu":
+    if key.model in ("cpu", CHECKS):
         return [EVERYWHERE]
     models = () if key.model == "any" else tuple(key.model.split("|"))
     return [index.domain for index in snapshot.fleet.domains_of(pool, models)]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from corral.core.fleet.resources import asked_by, gpus_text
-from corral.core.model import WHOLE, Job, JobKind, JobState
+from corral.core.model import WHOLE, Job, JobKind, JobState, NodeState
 from corral.core.people.budgets import Budget, Unit, accounts_of, amount_text, with_unit
 from corral.core.people.quota import Quota, quota_kinds
 from corral.core.quantities import format_duration
@@ -244,6 +244,25 @@ def mounts(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
     return None
 
 
+def checked_gpus(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
+    """A check waits until its GPUs are free; it never stands in the way of another job."""
+    fleet = snapshot.fleet
+    for gpu in job.only_gpus:
+        place = fleet.place_of.get(fleet.gpu_home.get(gpu, ""))
+        if place is None:
+            return Reason(rule="check", detail=f"GPU {gpu}, which it checks, does not exist any more")
+        slot = fleet.slots[place]
+        if slot.node.state is not NodeState.READY:
+            return Reason(
+                rule="check", detail=f"GPU {gpu}, which it checks, is on node {slot.node.id}, which is not ready"
+            )
+        if slot.free_milli[gpu] != WHOLE or gpu in slot.node.taken.gpus:
+            held = [one.id for one in snapshot.jobs.values() if one.allocation and gpu in one.allocation.gpus]
+            by = f" by {', '.join(held[:MOST_NAMED])}" if held else ""
+            return Reason(rule="check", detail=f"GPU {gpu}, which it checks, is in use{by}", jobs=tuple(held))
+    return None
+
+
 #: More GPUs than any node has.
 _NO_LIMIT = 1_000_000
 
@@ -264,6 +283,10 @@ RULES: tuple[Rule, ...] = (
     over_budget,
     owed,
 )
+
+
+#: The rules for checks of GPUs. Limits, quotas and budgets are for the work of users.
+CHECK_RULES: tuple[Rule, ...] = (backing_off, queue_missing, checked_gpus)
 
 
 def spare_gpus(snapshot: ClusterSnapshot, job: Job) -> int:
@@ -299,6 +322,8 @@ def all_reasons(snapshot: ClusterSnapshot, job: Job, now: float) -> list[Reason]
 
 
 def _rules_for(job: Job) -> tuple[Rule, ...]:
+    if job.only_gpus:
+        return CHECK_RULES
     return (*RULES, *MOUNT_RULES) if job.mounts else RULES
 
 

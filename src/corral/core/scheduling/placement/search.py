@@ -8,7 +8,7 @@ from itertools import islice
 
 from corral.core.fleet.gpu_links import linked
 from corral.core.fleet.resources import grant_on
-from corral.core.model import Allocation, Grant, Job, Request, is_slice
+from corral.core.model import WHOLE, Allocation, Grant, Job, NodeState, Request, is_slice
 from corral.core.scheduling.placement import POLICIES, PlacementPolicy
 from corral.core.snapshot.node_index import EVERYWHERE, DomainIndex, Fleet, Slot, places, union
 
@@ -26,6 +26,8 @@ def find_place(fleet: Fleet, job: Job, pool: str, placement: str) -> Allocation 
     """An allocation for all instances of the job, each on another node, from the free resources; None if there is
     none."""
     request = job.request
+    if job.only_gpus:
+        return _exactly(fleet, job, pool)
     policy = POLICIES[placement]
     among = fleet.eligible(request.labels, job.avoid_nodes)
     indexes = domains_for(fleet, request, pool)
@@ -36,6 +38,21 @@ def find_place(fleet: Fleet, job: Job, pool: str, placement: str) -> Allocation 
         if found is not None:
             return Allocation(grants=found, model=index.domain[1])
     return None
+
+
+def _exactly(fleet: Fleet, job: Job, pool: str) -> Allocation | None:
+    """The GPUs that a check is for, healthy or not, if they are free and their node takes jobs."""
+    homes = {fleet.gpu_home.get(gpu, "") for gpu in job.only_gpus}
+    place = fleet.place_of.get(next(iter(homes)))
+    if len(homes) != 1 or place is None:
+        return None
+    slot = fleet.slots[place]
+    gpus = [gpu for gpu in slot.node.gpus if gpu.id in job.only_gpus and gpu.pool == pool]
+    is_free = all(slot.free_milli[gpu.id] == WHOLE and gpu.id not in slot.node.taken.gpus for gpu in gpus)
+    if slot.node.state is not NodeState.READY or len(gpus) != len(job.only_gpus) or not is_free:
+        return None
+    grant = grant_on(slot.node.id, tuple(gpu.id for gpu in gpus), job.request)
+    return Allocation(grants=(grant,), model=gpus[0].model) if has_cpu_and_memory(slot, job.request) else None
 
 
 def _instances(
@@ -153,6 +170,8 @@ def could_hold(slot: Slot, index: DomainIndex, job: Job) -> bool:
 
 def could_ever_fit(fleet: Fleet, job: Job, pool: str) -> bool:
     """Whether the job would fit if all usable resources were free."""
+    if job.only_gpus:
+        return all(gpu in fleet.gpu_home for gpu in job.only_gpus)
     among = fleet.eligible(job.request.labels, job.avoid_nodes)
     for index in domains_for(fleet, job.request, pool):
         fitting = 0

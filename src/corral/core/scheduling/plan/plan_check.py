@@ -168,9 +168,12 @@ class _Check:
 
     def _of_gpus(self, job: Job, node: Node, grant: Grant) -> Iterator[str]:
         queue = self._snapshot.queues.get(job.queue)
+        if job.only_gpus and {*grant.gpus} != {*job.only_gpus}:
+            yield f"{job.id} checks {', '.join(job.only_gpus)} and gets {', '.join(grant.gpus)}"
         for gpu in node.gpus if grant.gpus else ():
             if gpu.id in grant.gpus:
-                if gpu.health is not GpuHealth.HEALTHY or gpu.id in job.avoid_gpus or gpu.id in node.taken.gpus:
+                unhealthy = gpu.health is not GpuHealth.HEALTHY and gpu.id not in job.only_gpus
+                if unhealthy or gpu.id in job.avoid_gpus or gpu.id in node.taken.gpus:
                     yield f"{job.id} gets {gpu.id}, which is {gpu.health}, held outside corral, or which it avoids"
                 if queue is None or gpu.pool != queue.pool:
                     yield f"{job.id} of queue {job.queue} gets {gpu.id} of pool {gpu.pool}"

@@ -167,7 +167,10 @@ def _avoiding(job: Job, shut: Shut) -> Job:
 
 
 def find_open_place(reserved: Reserved, fleet: Fleet, job: Job, queue: Queue, ends_at: float) -> Allocation | None:
-    """A place where the job may start now, respecting reservations."""
+    """A place where the job may start now, respecting reservations. A check is short, preemptible and ordered for this
+    very GPU: a reservation does not stop it."""
+    if job.only_gpus:
+        return find_place(fleet, job, queue.pool, queue.placement)
     for searched in reserved.searches(job, queue.pool, ends_at):
         allocation = find_place(fleet, searched, queue.pool, queue.placement)
         if allocation is not None:

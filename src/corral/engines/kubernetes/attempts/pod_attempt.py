@@ -28,6 +28,7 @@ class Attempt:
     #: a random word that its pods have: no other user of Kubernetes can make a pod that counts as one of them
     key: str = ""
     has_login: bool = False
+    has_secrets: bool = False
     #: the API server has accepted every pod, and when that was
     is_created: bool = False
     pods_made_at: float = 0.0
@@ -109,6 +110,7 @@ def create(records: Records, order: LaunchOrder, pods: tuple[str, ...], now: flo
         "pods": list(pods),
         "key": secrets.token_hex(8),
         "has_login": order.login is not None,
+        "has_secrets": bool(order.secret_env),
     }
     records.note(order.attempt_id, document, sync=True)
     return _from_document(order.attempt_id, document)
@@ -157,6 +159,7 @@ def _from_document(attempt_id: str, document: dict[str, Any]) -> Attempt:
         pods=tuple(document["pods"]),
         key=document.get("key", ""),
         has_login=document["has_login"],
+        has_secrets=document.get("has_secrets", False),
     )
 
 

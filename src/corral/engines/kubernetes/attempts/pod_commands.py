@@ -51,7 +51,7 @@ class PodCommands:
         self._pods = f"/api/v1/namespaces/{namespace}/pods"
         self._secrets = f"/api/v1/namespaces/{namespace}/secrets"
 
-    def path_of(self, pod: Json) -> str:
+    def api_path(self, pod: Json) -> str:
         return f"{self._pods}/{name_of(pod)}"
 
     def log_path(self, name: str) -> str:

@@ -71,7 +71,7 @@ def check_order(order: LaunchOrder, rules: PodRules) -> None:
         raise LaunchRefused("there is nothing to run, or nowhere to run it")
     if order.workdir is not None and not order.workdir.startswith("/"):
         raise LaunchRefused(f"the working directory {order.workdir!r} is not an absolute path")
-    texts = [*order.command, *order.env.values(), *order.env]
+    texts = [*order.command, *order.env.values(), *order.env, *order.secret_env.values(), *order.secret_env]
     if sum(map(len, texts)) > MAX_ORDER_CHARS:
         raise LaunchRefused(f"the command and its environment are longer than {MAX_ORDER_CHARS} characters")
     if order.command == HOST_COMMAND and not _is_shared(order.env.get(JOB_DIR_VARIABLE, ""), rules):
@@ -79,6 +79,8 @@ def check_order(order: LaunchOrder, rules: PodRules) -> None:
             "a workbench on Kubernetes needs a directory that the server and its pod share: an operator sets "
             "cluster.kubernetes.home (the chart's home.shared), or choose another cluster for it"
         )
+    if order.has_app:
+        raise LaunchRefused("apps cannot run on a Kubernetes cluster yet: choose another cluster for the job")
     if not order.image and not rules.default_image:
         raise LaunchRefused(
             "a job on Kubernetes needs an image: submit it with --image, or an operator sets "
@@ -100,6 +102,11 @@ def pod_name(installation: str, attempt_id: str, rank: int) -> str:
 def secret_name(installation: str, attempt_id: str) -> str:
     """The name of the secret with the login for the attempt's image."""
     return f"{pod_name(installation, attempt_id, 0)}-pull"
+
+
+def env_secret_name(installation: str, attempt_id: str) -> str:
+    """The name of the secret with the values of the job's own secrets."""
+    return f"{pod_name(installation, attempt_id, 0)}-env"
 
 
 def make_pod(
@@ -126,7 +133,7 @@ def make_pod(
         "name": CONTAINER,
         "image": order.image or rules.default_image,
         "command": ["/bin/sh", "-c", *map(_literal, (wrapper_text(), "corral", *_wrapper_arguments(order, is_gang)))],
-        "env": [{"name": key, "value": _literal(value)} for key, value in env.items()],
+        "env": [_variable(key, value, order, owner) for key, value in env.items()],
         "resources": _resources(order, gpus, rules),
         "volumeMounts": volumes.mounts,
         "terminationMessagePolicy": "File",
@@ -288,19 +295,37 @@ def _is_below(path: str, directory: str) -> bool:
     return path == directory or path.startswith(f"{directory.rstrip('/')}/")
 
 
-def make_secret(order: LaunchOrder, rules: PodRules, owner: PodOwner) -> Json:
-    """The login with which the kubelet pulls the attempt's image."""
-    assert order.login is not None
-    login = order.login
-    auths: dict[str, Any] = {login.registry: {"username": login.username, "password": login.secret}}
+def _variable(name: str, value: str, order: LaunchOrder, owner: PodOwner) -> Json:
+    """Values of secrets are not part of the pod, which more accounts may read than secrets."""
+    if order.secret_env.get(name) != value:
+        return {"name": name, "value": _literal(value)}
+    secret = env_secret_name(owner.installation, order.attempt_id)
+    return {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": name}}}
+
+
+def make_secrets(order: LaunchOrder, rules: PodRules, owner: PodOwner) -> list[Json]:
+    """The login with which the kubelet pulls the attempt's image, and the values of the job's own secrets."""
+    made = []
+    if order.login is not None:
+        login = order.login
+        auths: dict[str, Any] = {login.registry: {"username": login.username, "password": login.secret}}
+        name = secret_name(owner.installation, order.attempt_id)
+        data = {".dockerconfigjson": json.dumps({"auths": auths})}
+        made.append(_secret(name, "kubernetes.io/dockerconfigjson", data, order, rules, owner))
+    if order.secret_env:
+        name = env_secret_name(owner.installation, order.attempt_id)
+        made.append(_secret(name, "Opaque", order.secret_env, order, rules, owner))
+    return made
+
+
+def _secret(
+    name: str, kind: str, data: Mapping[str, str], order: LaunchOrder, rules: PodRules, owner: PodOwner
+) -> Json:
+    labels = _labels(order, order.instances[0], owner)
     return {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": {
-            "name": secret_name(owner.installation, order.attempt_id),
-            "namespace": rules.namespace,
-            "labels": _labels(order, order.instances[0], owner),
-        },
-        "type": "kubernetes.io/dockerconfigjson",
-        "stringData": {".dockerconfigjson": json.dumps({"auths": auths})},
+        "metadata": {"name": name, "namespace": rules.namespace, "labels": labels},
+        "type": kind,
+        "stringData": dict(data),
     }

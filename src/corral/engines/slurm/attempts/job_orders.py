@@ -56,7 +56,7 @@ def check_order(order: LaunchOrder) -> None:
         raise LaunchRefused("there is nothing to run, or nowhere to run it")
     if order.workdir is not None and not order.workdir.startswith("/"):
         raise LaunchRefused(f"the working directory {order.workdir!r} is not an absolute path")
-    texts = [*order.command, *order.env.values(), *order.env]
+    texts = [*order.command, *order.env.values(), *order.env, *order.secret_env.values(), *order.secret_env]
     if sum(map(len, texts)) > MAX_ORDER_CHARS:
         raise LaunchRefused(f"the command and its environment are longer than {MAX_ORDER_CHARS} characters")
     if order.image:

@@ -28,6 +28,8 @@ PATHS = {
     "key": "The id of the key.",
     "kind": "The kind of the asset: model or dataset.",
     "login": "The name of the login.",
+    "secret": "The name of the secret.",
+    "share": "The group, or the id of the link.",
     "node": "The name of the node.",
     "operation": "The id of the operation.",
     "pack": "The id of the pack.",

@@ -20,8 +20,8 @@ from corral.control.fleet.node_views import GpuView as FleetGpu
 from corral.control.fleet.node_views import NodeView as FleetNode
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import Caller
-from corral.control.monitoring import gpu_health
-from corral.core.model import WHOLE, GpuHealth, NodeState
+from corral.control.monitoring import gpu_checks, gpu_health
+from corral.core.model import VIRTUAL, WHOLE, GpuHealth, NodeState
 from corral.server.auth.callers import AnyCaller, Context, Operator
 from corral.server.fleet.gpu_map import MAX_GPUS, map_of, map_page
 from corral.server.fleet.summary import counted_jobs, firing_alerts, installation_now, overview_of
@@ -64,6 +64,7 @@ async def list_clusters(
             ClusterView(
                 name=cluster.name,
                 engine=cluster.engine,
+                simulated=counts.is_simulated,
                 healthy=seen is not None and seen.healthy,
                 detail=_detail(seen, counts.left_out),
                 observed_at=rfc3339(seen.at) if seen is not None else None,
@@ -166,10 +167,15 @@ async def get_gpu_map(
     return Response(map_of(page, measured_now(context), caller, now), media_type="application/json")
 
 
-@router.post("/gpus/{gpu:path}/reset-health", operation_id="reset_gpu_health", responses=problems(403, 404))
+@router.post("/gpus/{gpu:path}/reset-health", operation_id="reset_gpu_health", responses=problems(403, 404, 409))
 async def reset_gpu_health(gpu: str, caller: Operator, context: Context) -> GpuView:
-    """Declare a GPU healthy: it can be used again."""
-    await context.execute(gpu_health.reset, caller, gpu)
+    """Declare a GPU healthy: it can be used again. If the configuration says so, a suspect or failed GPU is checked
+    first, and returns if it passes."""
+    found = await _gpu(context, gpu, caller)
+    if context.settings.monitoring.checks.before_return and found.health is not GpuHealth.HEALTHY:
+        await context.execute(gpu_checks.request, caller, gpu, (), context.settings.check_rules)
+    else:
+        await context.execute(gpu_health.reset, caller, gpu)
     return await _gpu(context, gpu, caller)
 
 
@@ -234,6 +240,8 @@ def _detail(seen: ClusterHealth | None, left_out: frozenset[str]) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Cluster:
+    #: whether it has virtual nodes
+    is_simulated: bool
     nodes: int
     nodes_ready: int
     gpus: GpuCounts
@@ -243,8 +251,10 @@ class _Cluster:
 
 def _clusters(state: State, names: Sequence[str], now: float) -> dict[str, _Cluster]:
     fleet = state.fleet(now)
+    simulated = {node.cluster for node in state.snapshot.nodes.values() if VIRTUAL in node.labels}
     return {
         name: _Cluster(
+            is_simulated=name in simulated,
             nodes=sum(count for (cluster, _), count in fleet.nodes.items() if cluster == name),
             nodes_ready=fleet.nodes[name, NodeState.READY],
             gpus=fleet.total(name),

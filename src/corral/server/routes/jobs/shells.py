@@ -16,8 +16,8 @@ from fastapi import APIRouter
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from corral.control.errors import Refusal
-from corral.control.jobs.shells import ShellPlace, open_shell
 from corral.control.ports import EngineUnavailable, HasShells, LaunchRefused, ShellStream, StoreUnavailable
+from corral.control.workbenches.job_shells import ShellPlace, open_shell
 from corral.server.auth.callers import bearer_of
 from corral.server.http.context import ServerContext
 from corral.server.http.problems import Problem, invalid_field, refused, store_unavailable

@@ -33,9 +33,9 @@ router = APIRouter(include_in_schema=False)
 #: How often the rights of the user who opened a WebSocket are checked again.
 LET_IN_SECONDS = 10.0
 RELOAD_SECONDS = "3"
-_METHODS = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"]
+METHODS = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"]
 #: If a browser shows such an answer nevertheless, the page has an opaque origin and no scripts.
-_NO_PAGE = ((b"content-security-policy", b"sandbox"), (b"cross-origin-resource-policy", b"same-origin"))
+NO_PAGE = ((b"content-security-policy", b"sandbox"), (b"cross-origin-resource-policy", b"same-origin"))
 
 
 @router.get("/workbenches/{job}/jupyter")
@@ -43,7 +43,7 @@ async def to_jupyter(job: str) -> Response:
     return RedirectResponse(base_url(job), status_code=307)
 
 
-@router.api_route("/workbenches/{job}/jupyter/{path:path}", methods=_METHODS)
+@router.api_route("/workbenches/{job}/jupyter/{path:path}", methods=METHODS)
 async def pass_on(job: str, path: str, request: Request, context: Context) -> Response:
     try:
         if "authorization" not in request.headers:
@@ -53,10 +53,10 @@ async def pass_on(job: str, path: str, request: Request, context: Context) -> Re
         if request.method not in SAFE_METHODS:
             context.workbenches.note_use(found.id)
         answer = await _answer(request, context, found)
-        answer.raw_headers += _NO_PAGE
+        answer.raw_headers += NO_PAGE
         return answer
     except Problem as problem:
-        return _refused(request, problem)
+        return refused(request, problem)
 
 
 @router.websocket("/workbenches/{job}/jupyter/{path:path}")
@@ -72,11 +72,17 @@ async def pass_on_websocket(websocket: WebSocket, job: str, path: str) -> None:
 
 
 async def bridged(
-    websocket: WebSocket, context: ServerContext, job_id: str, until: Callable[[], Awaitable[str]]
+    websocket: WebSocket,
+    context: ServerContext,
+    job_id: str,
+    until: Callable[[], Awaitable[str]],
+    *,
+    base: str | None = None,
+    target: bytes | None = None,
 ) -> None:
-    """Forward a WebSocket to a workbench until one end closes it, or `until` returns a reason."""
+    """Forward a WebSocket to a workbench or app until one end closes it, or `until` returns a reason."""
     try:
-        upstream = await context.jupyter.open(websocket, job_id)
+        upstream = await context.jupyter.open(websocket, job_id, target)
     except Unreachable as error:
         await websocket.send_denial_response(not_ready(job_id, error).response())
         return
@@ -84,7 +90,7 @@ async def bridged(
         answer = refused.response
         headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in answer.headers.raw_items()]
         passed = Response(answer.body, status_code=answer.status_code)
-        passed.raw_headers = response_headers(headers, base_url(job_id))
+        passed.raw_headers = response_headers(headers, base or base_url(job_id))
         await websocket.send_denial_response(passed)
         return
     try:
@@ -99,7 +105,7 @@ async def running_workbench(context: ServerContext, identity: Identity, job_id: 
     """The workbench, if this visitor may use it and it runs. Raises Problem."""
     job = await job_now(context, job_id) if job_id.startswith("j-") else None
     if job is None or job.kind is not JobKind.WORKBENCH or job.user != identity.user:
-        _check_operator(context, identity, job_id)
+        check_operator(context, identity, job_id)
     if job is None or job.kind is not JobKind.WORKBENCH:
         raise Problem(404, "Not found", f"There is no workbench {job_id}.", slug="not-found")
     if job.state is JobState.STARTING:
@@ -129,6 +135,13 @@ def not_ready(job_id: str, error: Unreachable | None = None) -> Problem:
 
 async def _sent_there(request: Request, context: ServerContext, job_id: str) -> Response:
     """Redirect a signed-in browser to the workbench's own origin, with a ticket."""
+    identity = await visitor_of(request, context)
+    found = await running_workbench(context, identity, job_id)
+    return await sent_with_ticket(request, context, found.id, identity, target_of(request).decode("latin-1"))
+
+
+async def visitor_of(request: Request, context: ServerContext) -> Identity:
+    """The user of a browser that opens a page in a tab. Raises Problem."""
     identity = await identity_of(request, context)
     is_going = request.headers.get("sec-fetch-mode", "navigate") == "navigate"
     is_framed = request.headers.get("sec-fetch-dest", "document") != "document"
@@ -136,12 +149,18 @@ async def _sent_there(request: Request, context: ServerContext, job_id: str) -> 
         raise Problem(
             403, "Elsewhere", "Pages of workbenches have an address of their own: open it in a tab.", slug="forbidden"
         )
-    found = await running_workbench(context, identity, job_id)
+    return identity
+
+
+async def sent_with_ticket(
+    request: Request, context: ServerContext, job_id: str, identity: Identity, path: str, *, link: str = ""
+) -> Response:
+    """Redirect to a path of the origin of a workbench or app, with a ticket."""
     console = context.settings.server.public_url or f"{request.url.scheme}://{request.url.netloc}"
-    granted = Pass(job_id=found.id, session_hash=identity.secret_hash, console=console)
-    url = await context.origins.url_of(found.id, request.url)
-    ticket = context.passes.issue(Entry(granted=granted, path=target_of(request).decode("latin-1")))
-    answer = RedirectResponse(f"{url}/workbenches/{quote(found.id)}/enter?ticket={ticket}", status_code=303)
+    granted = Pass(job_id=job_id, session_hash=identity.secret_hash, console=console, link=link)
+    url = await context.origins.url_of(job_id, request.url)
+    ticket = context.passes.issue(Entry(granted=granted, path=path))
+    answer = RedirectResponse(f"{url}/workbenches/{quote(job_id)}/enter?ticket={ticket}", status_code=303)
     answer.headers["Referrer-Policy"] = "no-referrer"
     return answer
 
@@ -153,11 +172,11 @@ async def _answer(request: Request, context: ServerContext, job: Job) -> Respons
         raise not_ready(job.id, error) from None
 
 
-def _check_operator(context: ServerContext, identity: Identity, job_id: str) -> None:
+def check_operator(context: ServerContext, identity: Identity, job_id: str, what: str = "workbench") -> None:
     """Only operators learn whether another user's workbench exists."""
     caller = identity.caller()
     if not caller.is_operator:
-        raise Problem(403, "Not allowed", f"The workbench {job_id} is not yours.", slug="forbidden")
+        raise Problem(403, "Not allowed", f"The {what} {job_id} is not yours.", slug="forbidden")
     if identity.kind is CredentialKind.SESSION and not context.settings.workbench.operators_open:
         raise Problem(
             403,
@@ -168,7 +187,7 @@ def _check_operator(context: ServerContext, identity: Identity, job_id: str) -> 
         )
 
 
-def _refused(request: Request, problem: Problem) -> Response:
+def refused(request: Request, problem: Problem) -> Response:
     """Redirect users who are not signed in to the sign-in page; a page that is not ready yet is reloaded."""
     wants_page = request.method == "GET" and "text/html" in request.headers.get("accept", "")
     if wants_page and problem.status == 401 and "authorization" not in request.headers:

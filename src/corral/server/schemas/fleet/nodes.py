@@ -154,6 +154,7 @@ class GpuMark(Body):
 class ClusterView(View):
     name: str
     engine: str
+    simulated: bool = Field(description="Its GPUs are virtual: jobs are real, readings are made up.")
     healthy: bool
     detail: str = Field(description="The engine's error message; empty while the engine answers.")
     observed_at: str | None = Field(description="When the engine was last observed; null before the first time.")

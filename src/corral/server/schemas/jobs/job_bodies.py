@@ -14,6 +14,7 @@ from corral.core.jobs.arrays import (
     parse_packed,
 )
 from corral.core.jobs.retries import read_retry_on
+from corral.core.jobs.secret_uses import parse_secrets
 from corral.core.model import DEFAULT_PRIORITY
 from corral.core.quantities import MAX_COUNT, parse_cpus, parse_gpus
 from corral.server.schemas.base import Body, Duration, Label, Note, Size, Text, described_bounds, environment
@@ -58,6 +59,14 @@ def _retry_on(value: Any) -> Any:
     return read_retry_on([str(item) for item in values])
 
 
+def _secrets(value: Any) -> Any:
+    values = [value] if isinstance(value, str) else value
+    if not isinstance(values, list | tuple) or not all(isinstance(item, str) for item in values):
+        return value
+    parse_secrets(tuple(values))
+    return tuple(values)
+
+
 _ARRAY = WithJsonSchema(
     {
         "type": "string",
@@ -93,6 +102,10 @@ ParameterValue = bool | int | float | ProcessText
 #: from the warning of a stop to the end
 Grace = Annotated[Duration, Field(le=3600), described_bounds(0, 3600)]
 CheckpointInterval = Annotated[Duration, Field(ge=1, le=7 * 86_400), described_bounds(1, 7 * 86_400)]
+#: `NAME`, `NAME=VARIABLE` or `NAME:file`
+Secrets = Annotated[tuple[str, ...], BeforeValidator(_secrets), Field(max_length=64), _TEXT_OR_LIST]
+
+
 #: names or ids of other jobs of the same owner
 Others = Annotated[list[Annotated[Text, Field(min_length=1, max_length=253)]], Field(max_length=100)]
 
@@ -131,6 +144,11 @@ class JobSettings(Body):
     priority: Annotated[int, Field(ge=0, le=100)] | None = None
     time: Annotated[Duration, Field(gt=0)] | None = None
     env: Environment | None = None
+    secrets: Secrets = Field(
+        default=(),
+        description="Secrets of the user or the user's group: NAME or NAME=VARIABLE is an environment variable, "
+        "NAME:file a file, whose path is in NAME_FILE.",
+    )
     workdir: Directory | None = None
     image: ImageWord | None = Field(
         default=None, description="The name of an image, or an address; null: the node's own environment."
@@ -170,6 +188,15 @@ class JobCreate(JobSettings):
         default=None,
         description="Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.",
     )
+    app: Annotated[Text, Field(min_length=1, max_length=63)] | None = Field(
+        default=None, description="A web program that corral knows; `command` has its arguments."
+    )
+    port: Annotated[int, Field(ge=0, le=65_535)] | None = Field(
+        default=None,
+        description="The port of the loopback address at which the command serves a page; 0: a free port, which the "
+        "command finds in CORRAL_APP_PORT.",
+    )
+    app_name: Annotated[Text, Field(max_length=63)] = Field(default="", description="The name of the page.")
     nodes: Annotated[int, Field(ge=1, le=10_000)] = 1
     grace: Grace | None = None
     max_retries: Annotated[int, Field(ge=0, le=100)] | None = None
@@ -181,6 +208,11 @@ class JobCreate(JobSettings):
     idles: bool | None = Field(
         default=None,
         description="Whether the job may hold GPUs without using them for long; then zero use is no sign of a fault.",
+    )
+    restart_if_hung: bool | None = Field(
+        default=None,
+        description="Whether the job is restarted elsewhere, as a retry, if its program reports steps by "
+        "corral.checkpoint and then none for long.",
     )
     preemptible: bool | None = Field(
         default=None,
@@ -251,6 +283,7 @@ class JobEdit(Body):
     restart_unsaved: bool = Field(
         default=False, description="Whether the job may start over for a resize before it has saved a checkpoint."
     )
+    restart_if_hung: bool = Field(default=False, description="Whether the job is restarted elsewhere if it hangs.")
     after: Others | None = Field(default=None, description="Null: the job depends on no other job.")
     gpus: Gpus = Field(default=0, description="Per node: 0, a share below 1, or whole GPUs.")
     min_gpus: GpuCount | None = Field(default=None, description="Makes the job elastic, or changes its minimum.")

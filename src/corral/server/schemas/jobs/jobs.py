@@ -135,6 +135,12 @@ class JobView(View):
         description="The command, env and workdir are shown to the job's owner and to operators only."
     )
     env: dict[str, str]
+    secrets: tuple[str, ...] | None = Field(
+        default=None, description="Secrets that the job gets, without their values; shown like the command."
+    )
+    app: str | None = Field(default=None, description="The web program of the job, if corral knows it.")
+    app_port: int | None = Field(default=None, description="The port at which the job's own program serves a page.")
+    app_name: str = ""
     workdir: str | None
     image: str | None = Field(default=None, description="As it was given: the name of an image, or an address.")
     venv: str | None = None
@@ -143,6 +149,13 @@ class JobView(View):
     max_retries: int
     retry_on: tuple[str, ...] = Field(description="Failures of the program that lead to another attempt.")
     idles: bool = Field(description="Whether the job may hold GPUs without using them for long.")
+    restart_if_hung: bool = Field(
+        description="Whether the job is restarted elsewhere if its program reports no more steps."
+    )
+    hung_since: str | None = Field(
+        description="Since when the program has done no step; null: it is not known to hang."
+    )
+    slow_since: str | None = Field(description="Since when the program does far fewer steps per minute than before.")
     checkpoint_interval_seconds: Number | None = Field(
         description="How often the program should save a checkpoint; null: the installation's default."
     )
@@ -270,6 +283,8 @@ def job_view(
         command=list(spec.command) if may_see_all else [],
         env=dict(spec.env) if may_see_all else {},
         checkpointed_at=rfc3339_or_none(job.checkpointed_at),
+        hung_since=rfc3339_or_none(job.hung_since),
+        slow_since=rfc3339_or_none(job.slow_since),
         predicted=_prediction_view(job.predicted),
         created_at=rfc3339(job.created_at),
         queued_at=rfc3339_or_none(job.queued_at),

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from corral.core.monitoring.checks import USUAL, Check
 from corral.server.settings.sections.section_base import Fraction, Section, Texts
 from corral.server.settings.sections.section_rules import (
     each_readable_by,
@@ -59,6 +60,38 @@ class IdleReclaimSettings(Section):
     include_workbenches: bool = False
 
 
+class CheckSettings(Section):
+    """Active checks of GPUs, which run as jobs."""
+
+    #: hours between two scheduled checks of a GPU, made while it is idle and no job waits; null: none
+    every_hours: Annotated[float, Field(gt=0, le=8760)] | None = None
+    #: scheduled checks at the same time
+    at_once: Annotated[int, Field(ge=1, le=1000)] = 1
+    #: what is checked unless a request names it: compute, memory, pcie, disk, network, dcgm
+    checks: Annotated[tuple[Annotated[Check, Field(strict=False)], ...], Field(strict=False, min_length=1)] = USUAL
+    #: the Python on the nodes that runs the checks; one with PyTorch
+    python: Annotated[str, Field(min_length=1, max_length=4096)] = "python3"
+    #: whether `reset-health` of a suspect or failed GPU starts a check, which returns the GPU if it passes
+    before_return: bool = False
+    #: the least values by GPU model and metric, such as {H200: {compute_tflops: 500}}
+    limits: dict[str, dict[str, Annotated[float, Field(gt=0)]]] = Field(default_factory=dict)
+
+
+class PaceSettings(Section):
+    """Trainings that hang or slow down, judged by the steps that `corral.checkpoint` reports."""
+
+    #: follow the steps of running jobs, and notify the owners of jobs that hang or slow down
+    enabled: bool = True
+    #: the least time without a step that counts as a hang
+    hung_minutes: Annotated[float, Field(gt=0, le=10_080)] = 20
+    #: a hang is also at least so many times as long as a step usually takes
+    hung_steps: Annotated[float, Field(ge=1, le=1_000_000)] = 20
+    #: a training is slow below this part of its usual steps per minute
+    slow_factor: Fraction = 0.5
+    #: over how long steps per minute are measured
+    window_minutes: Annotated[float, Field(gt=0, le=1440)] = 10
+
+
 class MonitoringSettings(Section):
     #: between two readings of the GPUs
     interval_seconds: Annotated[float, Field(ge=0.5, le=3600)] = 5
@@ -73,6 +106,8 @@ class MonitoringSettings(Section):
     alert_thresholds: AlertThresholds = AlertThresholds()
     health: HealthSettings = HealthSettings()
     idle_reclaim: IdleReclaimSettings = IdleReclaimSettings()
+    pace: PaceSettings = PaceSettings()
+    checks: CheckSettings = CheckSettings()
 
 
 class NotificationSettings(Section):

@@ -53,6 +53,7 @@ function program(draft: Draft): JobBody {
     preemptible: draft.preemptible ? undefined : false,
     retry_on: draft.retry_on.trim() || undefined,
     idles: draft.idles || undefined,
+    restart_if_hung: draft.restart_if_hung || undefined,
     after: draft.after.length === 0 ? undefined : [...draft.after],
   };
 }

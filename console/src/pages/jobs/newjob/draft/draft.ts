@@ -49,6 +49,7 @@ export interface Draft extends PlainValues {
   /** Failures of the program that are retried, with commas. */
   readonly retry_on: string;
   readonly idles: boolean;
+  readonly restart_if_hung: boolean;
   readonly hold: boolean;
   readonly preemptible: boolean;
   readonly jupyter: boolean;
@@ -94,6 +95,7 @@ export const EMPTY: Draft = {
   pack: false,
   retry_on: "",
   idles: false,
+  restart_if_hung: false,
   hold: false,
   preemptible: true,
   jupyter: true,
@@ -127,6 +129,7 @@ export function ofJob(job: Schema<"JobView">, origin: string, images: readonly S
     preemptible: job.preemptible,
     retry_on: (job.retry_on ?? []).join(","),
     idles: job.idles,
+    restart_if_hung: job.restart_if_hung,
   };
 }
 

@@ -113,6 +113,7 @@ function programLines(draft: Draft, t: Say<typeof texts>, label: Say<typeof LABE
     [t("pack"), isJob && draft.pack && draft.array !== "" ? yes : ""],
     [t("retryOn"), isJob ? draft.retry_on : ""],
     [t("idles"), isJob && draft.idles ? yes : ""],
+    [t("restartIfHung"), isJob && draft.restart_if_hung ? yes : ""],
     [t("preemptible"), isJob && !draft.preemptible ? no : ""],
     [t("hold"), draft.hold ? yes : ""],
   ];

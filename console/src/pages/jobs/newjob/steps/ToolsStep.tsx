@@ -50,6 +50,11 @@ export function ToolsStep() {
             checked={draft.idles}
             onChange={(event) => set({ idles: event.currentTarget.checked })}
           />
+          <Switch
+            label={t("restartIfHung")}
+            checked={draft.restart_if_hung}
+            onChange={(event) => set({ restart_if_hung: event.currentTarget.checked })}
+          />
         </>
       )}
       <Switch label={t("hold")} checked={draft.hold} onChange={(event) => set({ hold: event.currentTarget.checked })} />

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.core.jobs.curves import CurvePoint, parse_line, thinned
-from corral.core.jobs.tensorboard import Malformed, scalars
+from corral.core.monitoring.curves import CurvePoint, parse_line, thinned
+from corral.core.monitoring.tensorboard import Malformed, scalars
 from tests.servers.event_files import event, tensor_event
 
 

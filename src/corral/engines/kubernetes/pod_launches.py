@@ -12,7 +12,7 @@ from corral.engines.kubernetes.attempts.job_accounts import JobAccounts
 from corral.engines.kubernetes.attempts.pod_attempt import Attempt, clock
 from corral.engines.kubernetes.attempts.pod_commands import EarlierPod, PodCommands
 from corral.engines.kubernetes.attempts.pod_rules import PodRules
-from corral.engines.kubernetes.attempts.pods import PodOwner, make_pod, make_secret, pod_name, secret_name
+from corral.engines.kubernetes.attempts.pods import PodOwner, make_pod, make_secrets, pod_name
 from corral.engines.kubernetes.attempts.records import Records
 from corral.engines.kubernetes.cluster.cache import NodeCache
 from corral.engines.kubernetes.cluster.nodes import gpus_asked
@@ -65,9 +65,9 @@ class PodLaunches:
             gid=account.gid,
         )
         pods = self._pods(order, owner)
-        if order.login is not None:
-            self._records.note_secret(secret_name(owner.installation, attempt.id))
-            self._commands.create_secret(make_secret(order, self._rules, owner))
+        for secret in make_secrets(order, self._rules, owner):
+            self._records.note_secret(name_of(secret))
+            self._commands.create_secret(secret)
         for pod in pods:
             if attempt.is_over:
                 break

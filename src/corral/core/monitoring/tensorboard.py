@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from corral.core.jobs.curves import MOST_NAME_LETTERS, Reported, point_of
+from corral.core.monitoring.curves import MOST_NAME_LETTERS, Reported, point_of
 
 #: length and its checksum before the data, one checksum after it
 HEADER_BYTES = 12
@@ -56,7 +56,7 @@ def scalars(record: bytes) -> Iterator[Reported]:
 
 
 def _scalar(message: bytes) -> tuple[str, float] | None:
-    """The tag and the number of a summary's value; None if it is a picture, text or a histogram."""
+    """The tag and the number of a summary's value; None if it is an image, text or a histogram."""
     tag, number = "", None
     for field, kind, value in _fields(message):
         if not isinstance(value, bytes):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Sequence
 
 from corral.control.ports import EngineUnavailable, LaunchRefused, ShellStream
@@ -30,15 +29,15 @@ exec /bin/sh
 
 
 class PodSessions:
-    """`pod_of` returns the pod of an instance that runs, by attempt and rank; None if there is none. `path_of` is the
+    """`pod_of` returns the pod of an instance that runs, by attempt and rank; None if there is none. `api_path` is the
     path of a pod in the API."""
 
     def __init__(
-        self, api: ApiClient, pod_of: Callable[[str, int], Json | None], path_of: Callable[[Json], str]
+        self, api: ApiClient, pod_of: Callable[[str, int], Json | None], api_path: Callable[[Json], str]
     ) -> None:
         self._api = api
         self._pod_of = pod_of
-        self._path_of = path_of
+        self._api_path = api_path
 
     async def open_shell(
         self, attempt_id: str, rank: int, command: Sequence[str], *, has_terminal: bool, has_input: bool
@@ -51,7 +50,7 @@ class PodSessions:
         try:
             return await open_command(
                 self._api.access,
-                self._path_of(pod),
+                self._api_path(pod),
                 CONTAINER,
                 ["/bin/sh", "-c", _SCRIPT, "corral-shell", *words],
                 has_terminal=has_terminal,
@@ -69,14 +68,14 @@ class PodSessions:
         connects to the pod's own loopback: then no other pod can even try."""
         return "0.0.0.0" if self._api.access.is_inside else "127.0.0.1"
 
-    def reach(self, attempt_id: str, port: int) -> tuple[str, int] | socket.socket:
+    def reach(self, attempt_id: str, port: int) -> tuple[str, int] | int:
         pod = self._running(attempt_id, 0)
         if pod is None:
             raise EngineUnavailable(f"{attempt_id} does not run in Kubernetes")
         if self._api.access.is_inside:
             return str(pod["status"]["podIP"]), port
         try:
-            return forward(self._api.access, self._path_of(pod), port)
+            return forward(self._api.access, self._api_path(pod), port).detach()
         except (ApiError, ApiUnavailable) as error:
             raise EngineUnavailable(f"Kubernetes: {name_of(pod)}: {error}") from error
 

@@ -1,0 +1,132 @@
+"""TCP connections to programs in jobs, carried by WebSockets: one connection each, for programs with tokens."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from corral.control.live.unit_of_work import Caller
+from corral.control.ports import Transaction
+from corral.control.records import JobRecord
+from corral.core.model import JobState
+from corral.server.auth.callers import bearer_of
+from corral.server.http.context import ServerContext
+from corral.server.http.problems import Problem
+from corral.server.routes.jobs.jobs import own_record
+from corral.server.routes.workbenches.jupyter import let_in_no_more
+from corral.server.workbenches.job_ports import connect_to
+from corral.server.workbenches.proxy import opened
+from corral.server.workbenches.workbench_routes import place_of
+
+router = APIRouter(prefix="/api/v1", include_in_schema=False)
+
+_PIECE_BYTES = 1 << 16
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Port = Annotated[int | None, Query(ge=1, le=65_535)]
+
+
+@router.websocket("/jobs/{job}/tunnel")
+async def tunnel(websocket: WebSocket, job: str, port: Port = None) -> None:
+    """Bytes to and from a port of the job's node: without `port`, of its app."""
+    context: ServerContext = websocket.app.state.context
+    try:
+        identity = await bearer_of(websocket, context)
+        record = await context.read(_running, identity.caller(), job)
+        inside = await _connected(context, record, port)
+    except Problem as problem:
+        await websocket.send_denial_response(problem.response())
+        return
+    try:
+        await websocket.accept()
+    except (RuntimeError, WebSocketDisconnect):
+        inside[1].close()
+        return
+    context.workbenches.note_use(record.job.id)
+    tasks = {
+        asyncio.create_task(_inward(websocket, inside[1])),
+        asyncio.create_task(_outward(websocket, inside[0])),
+        asyncio.create_task(let_in_no_more(context, identity)),
+    }
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        inside[1].close()
+    if websocket.client_state.name == "CONNECTED" and websocket.application_state.name == "CONNECTED":
+        try:
+            await websocket.close()
+        except (RuntimeError, WebSocketDisconnect):
+            return  # it is closed already
+
+
+async def _connected(context: ServerContext, record: JobRecord, port: int | None) -> Streams:
+    """Raises Problem."""
+    job, spec = record.job, record.spec
+    routes = context.workbenches.routes
+    try:
+        if spec.has_app and port in (None, spec.app_port):
+            way = await opened(routes.way, job.id)
+            if way.tls is None:
+                return await asyncio.open_unix_connection(sock=way.connection)
+            return await asyncio.open_connection(sock=way.connection, **way.agreeing)
+        if port is None:
+            raise Problem(422, "Which port?", f"The job {job.name} has no app: name a port.", slug="invalid-request")
+        place = await context.inspect(place_of, job.id)
+        if place is None or routes.is_elsewhere(place.cluster):
+            raise Problem(
+                409,
+                "On another machine",
+                f"The job {job.name} runs on another machine than the server, where only the port of --port is "
+                f"reached: submit it with --port {port}.",
+                slug="wrong-state",
+            )
+        connection = await asyncio.to_thread(_connect_here, context, job.id, port)
+        return await asyncio.open_connection(sock=connection)
+    except OSError as error:
+        raise Problem(
+            503, "Not ready", f"Nothing of job {job.name} answers there: {error}.", slug="not-ready"
+        ) from None
+
+
+def _connect_here(context: ServerContext, job_id: str, port: int) -> socket.socket:
+    files = context.workbenches.files
+    return connect_to(port, files.home_of(job_id), files.owner_of(job_id))
+
+
+def _running(tables: Transaction, caller: Caller, ref: str) -> JobRecord:
+    record = own_record(tables, caller, ref)
+    if record.job.state is not JobState.RUNNING:
+        raise Problem(409, "Not running", f"The job {record.job.name} is {record.job.state}.", slug="wrong-state")
+    return record
+
+
+async def _inward(websocket: WebSocket, writer: asyncio.StreamWriter) -> None:
+    while True:
+        message = await websocket.receive()
+        if message["type"] == "websocket.disconnect":
+            return
+        data = message.get("bytes")
+        if data is None:
+            return  # only bytes are carried
+        try:
+            writer.write(data)
+            await writer.drain()
+        except OSError:
+            return
+
+
+async def _outward(websocket: WebSocket, reader: asyncio.StreamReader) -> None:
+    while True:
+        try:
+            piece = await reader.read(_PIECE_BYTES)
+            if not piece:
+                return
+            await websocket.send_bytes(piece)
+        except (OSError, RuntimeError, WebSocketDisconnect):
+            return

@@ -1,0 +1,64 @@
+"""Ports of the loopback address belong to no user: neither a tunnel nor an app leads to a program of another one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from corral.engines.workbenches.app_host import listener_of
+from corral.server.workbenches.job_ports import connect_to, listener
+
+PROGRAM = """
+import os, socket, sys
+if len(sys.argv) > 1:
+    os.setuid(int(sys.argv[1]))
+with socket.socket() as listening:
+    listening.bind(("127.0.0.1", 0))
+    listening.listen()
+    print(listening.getsockname()[1], flush=True)
+    sys.stdin.read()
+"""
+OTHER_ACCOUNT = 65534
+
+
+@contextmanager
+def program(job_dir: Path | None, *arguments: str) -> Iterator[int]:
+    """A program that listens, with the environment of a job; its port."""
+    env = {"PATH": os.environ["PATH"], **({"CORRAL_JOB_DIR": str(job_dir)} if job_dir is not None else {})}
+    command = [sys.executable, "-c", PROGRAM, *arguments]
+    with subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            yield int(process.stdout.readline())
+        finally:
+            process.stdin.close()
+
+
+def test_only_a_program_of_the_job_is_reached(tmp_path: Path) -> None:
+    uid = os.getuid()
+    with program(tmp_path / "j-1") as port:
+        assert listener(port, tmp_path / "j-1", uid) == "127.0.0.1"
+        connect_to(port, tmp_path / "j-1", uid).close()
+        assert listener_of(port, uid) == "127.0.0.1"
+        with pytest.raises(ConnectionRefusedError, match="no program of the job"):
+            connect_to(port, tmp_path / "j-2", uid)
+    with program(None) as port, pytest.raises(ConnectionRefusedError):
+        connect_to(port, tmp_path / "j-1", uid)
+    with pytest.raises(ConnectionRefusedError):
+        listener(port, tmp_path / "j-1", uid)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root to run a program as another account")
+def test_a_program_of_another_account_with_the_environment_of_the_job_is_not_reached(tmp_path: Path) -> None:
+    with program(tmp_path / "j-1", str(OTHER_ACCOUNT)) as port:
+        with pytest.raises(ConnectionRefusedError):
+            connect_to(port, tmp_path / "j-1", os.getuid())
+        assert listener_of(port, os.getuid()) is None
+        assert listener_of(port, OTHER_ACCOUNT) == "127.0.0.1"

@@ -1,0 +1,18 @@
+"""Pages that people read from top to bottom stay short: a long one is split by task."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+MOST_WORDS = 1500
+PAGES = sorted([*DOCS.glob("how-to/**/*.md"), *DOCS.glob("tutorial/*.md"), *DOCS.glob("zh/**/*.md")])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(DOCS)) for page in PAGES])
+def test_a_page_is_short_enough_to_be_read(page: Path) -> None:
+    words = len(page.read_text(encoding="utf-8").split())
+
+    assert words <= MOST_WORDS, f"{words} words: move sections to a page of their own"
