@@ -26,7 +26,8 @@ MAIN = (
 )
 TRANSLATED = sorted(str(path.relative_to(CHINESE)) for path in CHINESE.rglob("*.md"))
 
-_LINK = re.compile(r"\]\((?P<target>[^)#\s]+)(?:#[^)]*)?\)")
+_LINK = re.compile(r"\]\((?P<target>[^)#\s]*)(?:#(?P<anchor>[^)]*))?\)")
+_ROW = re.compile(r"^(?:(?P<row>\|)|(?P<item> *(?:-|\d+\.) ))", re.MULTILINE)
 _HEADING = re.compile(r"^(#+) ", re.MULTILINE)
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _FENCED = re.compile(r"^ *(?:\d+\. +|- +)?```.*?^ *```\s*?$", re.MULTILINE | re.DOTALL)
@@ -44,6 +45,21 @@ def _prose(path: Path) -> str:
 def _blocks(path: Path) -> list[tuple[str, str | None, str]]:
     page = read_page(str(path.relative_to(ROOT)))
     return [(block.language, block.title, block.text) for block in page.blocks]
+
+
+def _rows(path: Path) -> list[str]:
+    return [found[0] for found in _ROW.finditer(_prose(path))]
+
+
+def _links(path: Path) -> list[tuple[Path, str]]:
+    """Page and anchor of every link that stays in the repository."""
+    links = (found for found in _LINK.finditer(_prose(path)) if "://" not in found["target"])
+    return [((path.parent / (link["target"] or path.name)).resolve(), link["anchor"] or "") for link in links]
+
+
+def _in_chinese(target: Path) -> Path:
+    translated = target.is_relative_to(DOCS) and str(target.relative_to(DOCS)) in TRANSLATED
+    return CHINESE / target.relative_to(DOCS) if translated else target
 
 
 @pytest.mark.parametrize("name", MAIN)
@@ -64,15 +80,18 @@ def test_headings_have_the_levels_of_the_english_page(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TRANSLATED)
-def test_links_lead_to_pages_in_chinese_where_there_are_some(name: str) -> None:
-    folder = (CHINESE / name).parent
-    for found in _LINK.finditer(_prose(CHINESE / name)):
-        if "://" in found["target"]:
-            continue
-        target = (folder / found["target"]).resolve()
-        assert target.exists(), found["target"]
-        if target.is_relative_to(DOCS) and not target.is_relative_to(CHINESE):
-            assert str(target.relative_to(DOCS)) not in TRANSLATED, found["target"]
+def test_tables_and_lists_have_as_many_rows_and_items_as_the_english_page(name: str) -> None:
+    assert _rows(CHINESE / name) == _rows(DOCS / name)
+
+
+@pytest.mark.parametrize("name", TRANSLATED)
+def test_links_are_those_of_the_english_page_and_lead_to_chinese_pages_where_there_are_some(name: str) -> None:
+    expected = sorted((_in_chinese(target), anchor) for target, anchor in _links(DOCS / name))
+    assert sorted(_links(CHINESE / name)) == expected
+    for target, anchor in expected:
+        assert target.exists(), target
+        if anchor and target.is_relative_to(CHINESE):
+            assert f'<a id="{anchor}"></a>' in _text(target), "translated headings have other anchors"
 
 
 def test_the_blocks_of_translated_pages_are_run_once() -> None:
