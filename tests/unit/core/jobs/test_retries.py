@@ -12,7 +12,7 @@ from corral.core.jobs.lifecycle import Ended, Planned, StartRequested, StopReque
 from corral.core.model import Allocation, EndReason, Grant, Job, JobState
 
 ALLOCATION = Allocation(grants=(Grant(node="n1", gpus=("g1", "g2")), Grant(node="n2", gpus=("g5", "g6"))), model="A10")
-DOCUMENTATION = Path(__file__).parents[4] / "docs" / "how-to" / "jobs" / "submit-jobs.md"
+DOCUMENTATION = Path(__file__).parents[4] / "docs" / "how-to" / "jobs" / "ends-and-retries.md"
 
 #: reason of the end, state after it, platform failures counted, what the next attempt avoids
 BY_ITSELF = [

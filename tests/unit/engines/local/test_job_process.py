@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from corral.engines.attempts.processes import changed_signals
 from corral.engines.local.supervisors.job_process import start_job
 
 LOOK = """
@@ -58,6 +59,7 @@ def test_a_program_has_its_arguments_directory_session_and_variables(tmp_path: P
 
 def test_no_signal_is_blocked_or_ignored(tmp_path: Path) -> None:
     """The interpreter ignores some, and a supervisor more."""
+    changed_signals.cache_clear()  # other tests of this process may have set handlers since
     output = ran(spec_of("cat", "/proc/self/status"), tmp_path)[1]
     assert {f"{name}:\t{0:016x}" for name in ("SigBlk", "SigIgn", "SigCgt")} <= set(output.splitlines())
 

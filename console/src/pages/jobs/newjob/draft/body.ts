@@ -31,6 +31,7 @@ function surroundings(draft: Draft): JobBody {
     image: draft.imageFrom === "node" ? undefined : draft.image.trim() || undefined,
     mounts: draft.mounts.length === 0 ? undefined : draft.mounts.map(mountText),
     env: Object.keys(env).length === 0 ? undefined : env,
+    secrets: listed(draft.secrets),
   };
 }
 
@@ -54,6 +55,9 @@ function program(draft: Draft): JobBody {
     retry_on: draft.retry_on.trim() || undefined,
     idles: draft.idles || undefined,
     restart_if_hung: draft.restart_if_hung || undefined,
+    app: draft.app.trim() || undefined,
+    port: amount(draft.port),
+    app_name: draft.app_name.trim() || undefined,
     after: draft.after.length === 0 ? undefined : [...draft.after],
   };
 }
@@ -91,6 +95,14 @@ export function planBody(draft: Draft): Schema<"JobCreate"> {
 
 function models(draft: Draft): string[] | undefined {
   return draft.sizing === "package" || draft.flavor !== "" || draft.model.length === 0 ? undefined : [...draft.model];
+}
+
+function listed(text: string): string[] | undefined {
+  const names = text
+    .split(",")
+    .map((name) => name.trim())
+    .filter((name) => name !== "");
+  return names.length === 0 ? undefined : names;
 }
 
 function amount(text: string): number | undefined {

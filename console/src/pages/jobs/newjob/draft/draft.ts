@@ -41,6 +41,11 @@ export interface Draft extends PlainValues {
   readonly preset: string;
   readonly parameters: Readonly<Record<string, string>>;
   readonly env: readonly Variable[];
+  /** Names of secrets, with commas; their values never reach the browser. */
+  readonly secrets: string;
+  readonly app: string;
+  readonly port: string;
+  readonly app_name: string;
   readonly queue: string;
   readonly after: readonly string[];
   readonly array: string;
@@ -89,6 +94,10 @@ export const EMPTY: Draft = {
   preset: "",
   parameters: {},
   env: [],
+  secrets: "",
+  app: "",
+  port: "",
+  app_name: "",
   queue: "",
   after: [],
   array: "",
@@ -124,6 +133,10 @@ export function ofJob(job: Schema<"JobView">, origin: string, images: readonly S
     preset: job.preset ?? "",
     parameters: job.parameters ?? {},
     env: Object.entries(job.env).map(([name, value]) => ({ name, value })),
+    secrets: (job.secrets ?? []).join(", "),
+    app: job.app ?? "",
+    port: job.app_port === null || job.app_port === undefined ? "" : String(job.app_port),
+    app_name: job.app_name ?? "",
     ...eachPlain((row) => typedValue(row, job)),
     queue: job.queue,
     preemptible: job.preemptible,

@@ -106,6 +106,10 @@ function programLines(draft: Draft, t: Say<typeof texts>, label: Say<typeof LABE
         .map((one) => one.name)
         .join(", "),
     ],
+    [t("secrets"), draft.secrets],
+    [t("app"), isJob ? draft.app : ""],
+    [t("appPort"), isJob ? draft.port : ""],
+    [t("appName"), isJob ? draft.app_name : ""],
     [t("queue"), draft.queue || t("queueAny")],
     ...plainLines(draft, label, (place) => place !== "name"),
     [t("after"), isJob ? draft.after.join(", ") : ""],

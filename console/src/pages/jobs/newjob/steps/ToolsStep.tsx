@@ -2,6 +2,7 @@
 import { Divider, SimpleGrid, Stack, Switch, TextInput } from "@mantine/core";
 
 import { useForm } from "@/pages/jobs/newjob/form";
+import { AppFields } from "@/pages/jobs/newjob/steps/AppFields";
 import { CommandField } from "@/pages/jobs/newjob/steps/CommandField";
 import { DependencyFields } from "@/pages/jobs/newjob/steps/DependencyFields";
 import { OfferFields } from "@/pages/jobs/newjob/steps/OfferFields";
@@ -20,12 +21,20 @@ export function ToolsStep() {
       {draft.kind === "preset" ? <PresetFields /> : draft.kind === "workbench" ? <OfferFields /> : <CommandField />}
       <Surroundings />
       <Variables />
+      <TextInput
+        label={t("secrets")}
+        description={t("secretsHint")}
+        placeholder="wandb=WANDB_API_KEY"
+        value={draft.secrets}
+        onChange={(event) => set({ secrets: event.currentTarget.value })}
+      />
       <Divider label={t("limits")} labelPosition="left" />
       <OrderFields />
       {draft.kind !== "workbench" && (
         <>
           <Divider label={t("more")} labelPosition="left" />
           <DependencyFields />
+          <AppFields />
         </>
       )}
       {draft.kind !== "workbench" && (
