@@ -17,6 +17,7 @@ BASES = (PACKAGE, ROOT, ROOT / "tests", ROOT / "console" / "src")
 MODULE = re.compile(r"(?<![\w./<{$~-])(\w[\w./-]*/[\w.-]+\.(?:py|sh|ts|tsx))\b")
 LINK = re.compile(r"\]\(([^)\s#]*)(#[^)\s]*)?\)")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+ANCHOR = re.compile(r'^<a id="([\w-]+)"></a>$', re.MULTILINE)
 GRID_ROW = re.compile(r"^\| `(\w+)` \| [^|]* ((?:\|[ ●]+)+)\|$", re.MULTILINE)
 #: The folders behind each column of the grid; one of them is enough.
 COLUMNS = (
@@ -36,9 +37,10 @@ def name_of(page: Path) -> str:
 
 
 def anchors_of(page: Path) -> set[str]:
-    """As code forges make them from headings."""
-    headings = HEADING.findall(page.read_text())
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    """As code forges make them from headings, and those that the page sets (translated pages keep the English ones)."""
+    text = page.read_text()
+    made = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in HEADING.findall(text)}
+    return made | set(ANCHOR.findall(text))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
