@@ -1,4 +1,4 @@
-import { Anchor, Stack, Switch, Text, TextInput } from "@mantine/core";
+import { Anchor, SimpleGrid, Stack, Switch, Text, TextInput } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 
 import { useField, useForm } from "@/pages/jobs/newjob/form";
@@ -47,5 +47,35 @@ export function OfferFields() {
         {...field("idle_stop")}
       />
     </Stack>
+  );
+}
+
+/** The web page that a job serves: a program that corral knows, or a port of the job's own program. */
+export function AppFields() {
+  const t = useTexts(texts);
+  const { draft, set } = useForm();
+  return (
+    <SimpleGrid cols={{ base: 1, sm: 3 }} spacing="md">
+      <TextInput
+        label={t("app")}
+        description={t("appHint")}
+        placeholder="tensorboard"
+        value={draft.app}
+        onChange={(event) => set({ app: event.currentTarget.value })}
+      />
+      <TextInput
+        label={t("appPort")}
+        description={t("appPortHint")}
+        placeholder="8080"
+        value={draft.port}
+        onChange={(event) => set({ port: event.currentTarget.value })}
+      />
+      <TextInput
+        label={t("appName")}
+        description={t("appNameHint")}
+        value={draft.app_name}
+        onChange={(event) => set({ app_name: event.currentTarget.value })}
+      />
+    </SimpleGrid>
   );
 }

@@ -2,10 +2,9 @@
 import { Divider, SimpleGrid, Stack, Switch, TextInput } from "@mantine/core";
 
 import { useForm } from "@/pages/jobs/newjob/form";
-import { AppFields } from "@/pages/jobs/newjob/steps/AppFields";
 import { CommandField } from "@/pages/jobs/newjob/steps/CommandField";
 import { DependencyFields } from "@/pages/jobs/newjob/steps/DependencyFields";
-import { OfferFields } from "@/pages/jobs/newjob/steps/OfferFields";
+import { AppFields, OfferFields } from "@/pages/jobs/newjob/steps/OfferFields";
 import { OrderFields } from "@/pages/jobs/newjob/steps/OrderFields";
 import { PlainFields } from "@/pages/jobs/newjob/steps/PlainFields";
 import { PresetFields } from "@/pages/jobs/newjob/steps/PresetFields";
