@@ -76,6 +76,7 @@ EXCEPTIONS = (
         "tests/*", r"""["'`]nobody["'`]|\bas nobody\b|\bnobody has no account""", "the account of the operating system"
     ),
     Exempt("tests/contract/engines/*", r"\bnobody\b", "the account of the operating system"),
+    Exempt("docs/reference/configuration-jobs.md", r"\bnobody\b", "the account of the operating system"),
     Exempt("docs/reference/configuration.md", r"\bnobody\b", "the account of the operating system"),
     Exempt("*presets*", r"(?i)pictures?", "images that the presets train on"),
     Exempt("*", r"make-terminal-picture", "draws an image file"),

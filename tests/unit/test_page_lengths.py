@@ -8,7 +8,14 @@ import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
 MOST_WORDS = 1500
-PAGES = sorted([*DOCS.glob("how-to/**/*.md"), *DOCS.glob("tutorial/*.md"), *DOCS.glob("zh/**/*.md")])
+#: Tables that are made from code or data, where a reader looks one line up.
+TABLES = {"cli.md", "configuration-keys.md", "seeds.md"}
+PAGES = sorted(
+    page
+    for folder in ("how-to", "tutorial", "zh", "reference")
+    for page in DOCS.glob(f"{folder}/**/*.md")
+    if page.name not in TABLES
+)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(DOCS)) for page in PAGES])

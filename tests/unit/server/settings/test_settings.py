@@ -82,7 +82,7 @@ def test_the_example_of_the_reference_is_valid_and_names_every_key(tmp_path: Pat
 
 
 def test_the_reference_explains_every_key_of_slurm() -> None:
-    page = (Path(__file__).parents[4] / "docs" / "reference" / "configuration.md").read_text()
+    page = (Path(__file__).parents[4] / "docs" / "reference" / "configuration-jobs.md").read_text()
     rest = [f"rest.{name}" for name in SlurmRestSettings.model_fields]
     keys = [f"cluster.slurm.{name}" for name in (*SlurmSettings.model_fields, *rest) if name != "rest"]
     rows = [line for line in page.splitlines() if line.startswith("| `")]
