@@ -115,6 +115,7 @@ class House:
             state = {"hold": not path.endswith("/stop")}
             body = {"command": ["sleep", "600"] if path.endswith("/stop") else ["true"], **state}
             query = "?q=x" if path.endswith("/search") else ""
+            path = path.replace("{kind}/{share}", "group/nowhere")
             return path.replace("{job}", self.owners("POST", "/jobs", body)["id"]) + query
         if "{workbench}" in path:
             body = {"name": f"bench-{next(_numbers)}", "hold": True}
