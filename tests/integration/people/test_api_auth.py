@@ -36,6 +36,7 @@ WAYS_IN = {
     ("get", f"{API}/auth/{{id}}/callback"): 400,
     # only adds the slash; who may go on is asked there
     ("get", "/workbenches/{job}/jupyter"): 307,
+    ("get", "/apps/{job}"): 307,
 }
 
 

@@ -40,8 +40,10 @@ REST: Table = (
     ("jobs.checkpoints", _ONE),
     ("jobs.curves", _ONE),
     ("people.events", _ONE),
-    ("fleet.nodes", ("router", "gpu_router")),
+    ("fleet.nodes", _ONE),
+    # before the GPUs, whose ids may have slashes
     ("monitoring.measurements", _ONE),
+    ("fleet.nodes", ("gpu_router",)),
     ("fleet.panel", _ONE),
     ("scheduling.queues", _ONE),
     ("scheduling.receipts", _ONE),
