@@ -74,6 +74,8 @@ def leader() -> Iterator[str]:
     """Its address."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
+    # A request that comes before the server's thread waits; without this line it is refused.
+    listener.listen()
     config = uvicorn.Config(
         application("leader", Peer("one", is_leading=True)), log_config=None, lifespan="off", ws="none"
     )
