@@ -31,7 +31,7 @@ from corral.presets.torch_networks import (
 )
 from corral.presets.training import give_up, order_of, say
 
-MODES = ("fine-tune", "feature-extraction", "scratch")
+MODES = ("auto", "fine-tune", "feature-extraction", "scratch")
 PRECISIONS = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
@@ -70,7 +70,7 @@ def parser(about: str) -> argparse.ArgumentParser:
     made.add_argument(
         "--architecture", default="", help="small-cnn, torchvision:resnet18, timm:…; empty: of the weights"
     )
-    made.add_argument("--mode", choices=MODES, default="fine-tune")
+    made.add_argument("--mode", choices=MODES, default="auto", help="auto: fine-tune with weights, else scratch")
     made.add_argument("--precision", choices=sorted(PRECISIONS), default="fp32")
     made.add_argument("--epochs", type=int, default=5)
     made.add_argument("--batch-size", type=int, default=32)
@@ -85,6 +85,8 @@ def set_up(options: argparse.Namespace, kinds: Sequence[str]) -> Setup:
     device = _device(options)
     torch.manual_seed(options.seed)
     weights = _seen(options.weights)
+    if options.mode == "auto":
+        options.mode = "scratch" if weights is None else "fine-tune"
     if options.mode != "scratch" and weights is None:
         give_up(f"{options.mode} needs pretrained weights: choose a model, or the mode scratch")
     try:
@@ -139,7 +141,7 @@ def train(setup: Setup, task: Task) -> None:
     options, data, network = setup.options, setup.data, setup.network
     learning = [parameter for parameter in network.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(learning, lr=options.learning_rate)
-    scaler = torch.cuda.amp.GradScaler(enabled=setup.number is torch.float16)
+    scaler = _scaler(setup)
     batches = -(-len(data.learned) // options.batch_size)
     state: dict[str, Any] = {"history": [], "running": 0.0, "best": None}
     saved = checkpoint.restore()
@@ -168,6 +170,14 @@ def train(setup: Setup, task: Task) -> None:
     _write(setup, task, state)
 
 
+def _scaler(setup: Setup) -> Any:
+    """Scales losses of fp16. PyTorch before 2.3 has it in another place."""
+    enabled = setup.number is torch.float16
+    if hasattr(torch.amp, "GradScaler"):
+        return torch.amp.GradScaler(setup.device.type, enabled=enabled)
+    return torch.cuda.amp.GradScaler(enabled=enabled)
+
+
 def _end_epoch(setup: Setup, task: Task, state: dict[str, Any], epoch: int) -> None:
     measured = _test(setup, task)
     values = {name: value for name, value in measured.items() if isinstance(value, float)}
@@ -178,6 +188,7 @@ def _end_epoch(setup: Setup, task: Task, state: dict[str, Any], epoch: int) -> N
         state["best"] = {"epoch": epoch, "measures": measured, "tensors": tensors}
     shown = "  ".join(f"{name} {value:.4f}" for name, value in {"loss": state["running"], **values}.items())
     say(f"epoch {epoch}/{setup.options.epochs}  {shown}")
+    checkpoint.log(epoch, loss=state["running"], **values)
 
 
 def _goodness(task: Task, measures: dict[str, Any]) -> tuple[float, float]:

@@ -18,6 +18,7 @@ import pynvml  # type: ignore[import-untyped]
 
 from corral.control.ports import Collected, GpuProcess, GpuReading, MigSlice
 from corral.telemetry.dcgm import throttle_names
+from corral.telemetry.nvml_activity import SmActivity
 from corral.telemetry.page import GpuPlace
 
 logger = logging.getLogger(__name__)
@@ -37,6 +38,7 @@ class _Session:
     handles: dict[str, Any] = field(default_factory=dict)
     #: the event set of XID errors; None if the driver reports none
     events: Any = None
+    activity: SmActivity = field(default_factory=SmActivity)
 
 
 class NvmlCollector:
@@ -54,7 +56,7 @@ class NvmlCollector:
         try:
             session = self._session = self._session or self._open(at)
             xids = _new_xids(session.events)
-            readings = {gpu_id: _read(gpu_id, handle, at, xids) for gpu_id, handle in session.handles.items()}
+            readings = {gpu_id: _read(gpu_id, handle, at, xids, session.activity) for gpu_id, handle in session.handles.items()}
         except _DriverGone as error:
             logger.debug("no NVIDIA driver, trying again with the next round: %s", error)
             self.close()
@@ -71,6 +73,7 @@ class NvmlCollector:
         session, self._session = self._session, None
         if session is None:
             return
+        session.activity.close()
         if session.events is not None:
             _does(pynvml.nvmlEventSetFree, session.events)
         _does(pynvml.nvmlShutdown)
@@ -118,15 +121,19 @@ class _GpuLost(Exception):
 # ------------------------------------------------------------------------------------------------ one device
 
 
-def _read(gpu_id: str, handle: Any, at: float, xids: Mapping[str, Sequence[int]]) -> GpuReading | None:
+def _read(
+    gpu_id: str, handle: Any, at: float, xids: Mapping[str, Sequence[int]], activity: SmActivity
+) -> GpuReading | None:
     codes = tuple(xids.get(gpu_id, ()))
     try:
-        return _answers(gpu_id, handle, at, codes)
+        return _answers(gpu_id, handle, at, codes, activity)
     except _GpuLost:
         return GpuReading(gpu_id=gpu_id, at=at, xids=codes, lost=True)
 
 
-def _answers(gpu_id: str, handle: Any, at: float, xids: tuple[int, ...]) -> GpuReading | None:
+def _answers(
+    gpu_id: str, handle: Any, at: float, xids: tuple[int, ...], activity: SmActivity
+) -> GpuReading | None:
     memory = _memory(handle)
     if memory is None:
         return None  # the device does not answer even the simplest query
@@ -137,6 +144,7 @@ def _answers(gpu_id: str, handle: Any, at: float, xids: tuple[int, ...]) -> GpuR
         gpu_id=gpu_id,
         at=at,
         utilization=None if rates is None else rates.gpu / 100,
+        sm_activity=activity.since_last(gpu_id, handle),
         memory_used_bytes=int(memory.used),
         memory_total_bytes=int(memory.total),
         temperature_celsius=_number(_ask(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU)),

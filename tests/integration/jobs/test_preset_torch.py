@@ -43,6 +43,7 @@ class Training:
         self.outputs = place / "outputs"
         self.checkpoints = place / "checkpoints"
         self.checkpoints.mkdir(parents=True)
+        self.outputs.mkdir()
         self._name = name
         self._env = {
             "PATH": "/usr/bin:/bin",
@@ -74,8 +75,12 @@ class Training:
 def test_a_classifier_of_images_learns_and_is_fine_tuned_from_its_best_weights(helper: Path, tmp_path: Path) -> None:
     data = preset_data.image_folder(tmp_path / "images")
     first = Training(helper, tmp_path / "first")
-    first.run(data, "image-folder", "--mode=scratch", "--epochs=12", "--learning-rate=0.005")
+    first.run(data, "image-folder", "--epochs=12", "--learning-rate=0.005")
     report = first.report()
+    assert report["mode"] == "scratch", "there are no weights to fine-tune"
+    curves = [json.loads(line) for line in (first.outputs / "curves.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in curves] == list(range(1, 13))
+    assert curves[-1]["values"].keys() == {"loss", "held_out_loss", "accuracy"}
     assert report["classes"] == list(preset_data.CLASSES)
     assert report["accuracy"] == 1.0
     assert report["history"][-1]["loss"] < report["history"][0]["loss"] / 2
@@ -181,7 +186,7 @@ def test_a_gpu_is_used_and_otherwise_needed(helper: Path, tmp_path: Path) -> Non
 def test_what_does_not_fit_is_refused(helper: Path, tmp_path: Path) -> None:
     data = preset_data.csv_table(tmp_path / "data")
     training = Training(helper, tmp_path / "training")
-    assert "needs pretrained weights" in training.run(data, "csv", code=2)
+    assert "needs pretrained weights" in training.run(data, "csv", "--mode=fine-tune", code=2)
     assert "annotations.json cannot be read" in training.run(data, "coco", "--mode=scratch", code=2)
     (tmp_path / "evil.pt").write_bytes(b"cos\nsystem\n(S'touch /tmp/never'\ntR.")
     assert "cannot be read" in training.run(data, "csv", f"--weights={tmp_path / 'evil.pt'}", code=2)

@@ -50,6 +50,8 @@ class FakeDriver:
         self.events: list[SimpleNamespace] = []
         self.registered: list[str] = []
         self.freed = 0
+        self.freed_samples = 0
+        self.activity = 42.0
         self.opened = 0
         answers: dict[str, Callable[..., Any]] = {
             "nvmlInit": self._init,
@@ -76,6 +78,11 @@ class FakeDriver:
             "nvmlDeviceGetMigMode": lambda handle: [0, 0],
             "nvmlDeviceGetMaxMigDeviceCount": lambda handle: 7,
             "nvmlDeviceGetMigDeviceHandleByIndex": self._slice,
+            "nvmlGpmQueryDeviceSupport": lambda handle: SimpleNamespace(isSupportedDevice=1),
+            "nvmlGpmSampleAlloc": pynvml.c_nvmlGpmSample_t,
+            "nvmlGpmSampleGet": lambda handle, sample: sample,
+            "nvmlGpmSampleFree": self._free_sample,
+            "nvmlGpmMetricsGet": self._activity,
             "nvmlEventSetCreate": lambda: "events",
             "nvmlEventSetFree": self._free,
             "nvmlDeviceGetSupportedEventTypes": lambda handle: XID | 1,
@@ -104,6 +111,14 @@ class FakeDriver:
     def _free(self, events: str) -> None:
         self.freed += 1
 
+    def _free_sample(self, sample: Any) -> None:
+        self.freed_samples += 1
+
+    def _activity(self, asked: Any) -> Any:
+        assert asked.metrics[0].metricId == pynvml.NVML_GPM_METRIC_SM_UTIL
+        asked.metrics[0].value = self.activity
+        return asked
+
     def _slice(self, handle: str, index: int) -> str:
         if index >= 2:
             raise ERROR(pynvml.NVML_ERROR_NOT_FOUND)
@@ -130,6 +145,29 @@ def test_everything_is_read_and_what_a_device_does_not_tell_is_none(driver: Fake
     assert full == FULL
     assert poor == GpuReading(gpu_id="GPU-1", at=5.0, memory_used_bytes=400, memory_total_bytes=1000)
     assert collector.places("n")["GPU-1"] == GpuPlace(index=1, model="NVIDIA H200", host="n")
+
+
+def test_the_activity_of_the_sms_is_known_from_the_second_reading_on(driver: FakeDriver) -> None:
+    collector = NvmlCollector()
+    assert [reading.sm_activity for reading in collector.collect(at=5.0).gpus] == [None, None]
+    assert [reading.sm_activity for reading in collector.collect(at=10.0).gpus] == [0.42, None]
+    driver.activity = float("nan")
+    assert collector.collect(at=15.0).gpus[0].sm_activity is None
+    driver.activity = 180.0
+    driver.errors["nvmlGpmSampleGet"] = TIMEOUT
+    assert collector.collect(at=20.0).gpus[0].sm_activity is None, "a failed sample is no zero"
+    del driver.errors["nvmlGpmSampleGet"]
+    assert collector.collect(at=25.0).gpus[0].sm_activity is None, "there is no sample before this one"
+    assert collector.collect(at=30.0).gpus[0].sm_activity == 1.0
+    collector.close()
+    assert driver.freed_samples == 2
+
+
+def test_a_driver_without_samples_has_no_activity(driver: FakeDriver) -> None:
+    driver.errors["nvmlGpmQueryDeviceSupport"] = pynvml.NVML_ERROR_FUNCTION_NOT_FOUND
+    collector = NvmlCollector()
+    collector.collect(at=5.0)
+    assert collector.collect(at=10.0).gpus[0].sm_activity is None
 
 
 def test_an_older_driver_is_asked_in_its_own_words(driver: FakeDriver) -> None:
