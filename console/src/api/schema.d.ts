@@ -9239,6 +9239,30 @@ export interface components {
         /**
          * JobLineageView
          * @example {
+         *       "commits": [
+         *         {
+         *           "created_at": "2026-11-18T09:30:00Z",
+         *           "created_by": "created-by",
+         *           "dataset": "dataset",
+         *           "ended_at": "2026-11-18T09:30:00Z",
+         *           "error": "error",
+         *           "id": "j-12",
+         *           "kind": "commit",
+         *           "progress": {
+         *             "done_bytes": 1,
+         *             "done_files": 1,
+         *             "fraction": 1,
+         *             "phase": "phase",
+         *             "total_bytes": 1,
+         *             "total_files": 1
+         *           },
+         *           "result": {},
+         *           "started_at": "2026-11-18T09:30:00Z",
+         *           "state": "waiting",
+         *           "target": "target",
+         *           "version": "latest"
+         *         }
+         *       ],
          *       "job": "j-12",
          *       "produced": [
          *         {
@@ -9269,6 +9293,11 @@ export interface components {
          *     }
          */
         JobLineageView: {
+            /**
+             * Commits
+             * @description Commits of the job's files, the newest first, also unfinished ones.
+             */
+            commits: components["schemas"]["OperationView"][];
             /** Job */
             job: string;
             /** Produced */

@@ -56,7 +56,9 @@ class NvmlCollector:
         try:
             session = self._session = self._session or self._open(at)
             xids = _new_xids(session.events)
-            readings = {gpu_id: _read(gpu_id, handle, at, xids, session.activity) for gpu_id, handle in session.handles.items()}
+            readings = {
+                gpu_id: _read(gpu_id, handle, at, xids, session.activity) for gpu_id, handle in session.handles.items()
+            }
         except _DriverGone as error:
             logger.debug("no NVIDIA driver, trying again with the next round: %s", error)
             self.close()
@@ -131,9 +133,7 @@ def _read(
         return GpuReading(gpu_id=gpu_id, at=at, xids=codes, lost=True)
 
 
-def _answers(
-    gpu_id: str, handle: Any, at: float, xids: tuple[int, ...], activity: SmActivity
-) -> GpuReading | None:
+def _answers(gpu_id: str, handle: Any, at: float, xids: tuple[int, ...], activity: SmActivity) -> GpuReading | None:
     memory = _memory(handle)
     if memory is None:
         return None  # the device does not answer even the simplest query

@@ -12,7 +12,6 @@ import pytest
 
 from tests.integration.cli_harness import Person, cli_server, operator_of, scientist
 from tests.integration.jobs import preset_data
-from tests.integration.waiting import wait_until
 from tests.servers.torch_python import torch_python
 
 pytestmark = pytest.mark.slow
@@ -59,9 +58,8 @@ def test_register_train_report_commit_and_train_again(people: tuple[Person, Pers
 
     ann.ok("dataset", "create", "weights")
     commit = ("-p", "dataset=thirds", "--commit", "weights=best")
-    first = trained(ann, "first", *commit, "-p", "mode=scratch", "-p", "epochs=12", "-p", "learning_rate=0.005")
+    first = trained(ann, "first", *commit, "-p", "epochs=12", "-p", "learning_rate=0.005")
     assert first["accuracy"] == 1.0
-    wait_until(lambda: len(ann.read("dataset", "log", "weights")["items"]) == 1, "the best weights are a version")
     (version,) = ann.read("dataset", "log", "weights")["items"]
     assert version["message"].startswith("best of first (j-")
     ann.ok("dataset", "checkout", "weights@latest", "copy")
@@ -70,7 +68,10 @@ def test_register_train_report_commit_and_train_again(people: tuple[Person, Pers
     second = trained(ann, "second", *commit, "-p", "model=dataset:weights@latest", "-p", "epochs=1")
     assert second["weights"] == "dataset:weights@latest"
     assert second["accuracy"] == 1.0
-    wait_until(lambda: len(ann.read("dataset", "log", "weights")["items"]) == 2, "its best weights, too")
+    assert len(ann.read("dataset", "log", "weights")["items"]) == 2, "--wait waits for the commit, too"
+    missing = ann.run("submit", "--name", "no-best", "--commit", "weights=best", "--wait", "--", "true")
+    assert missing.code == 1
+    assert "Nothing was committed to weights=best: " in missing.err
     assert "6 of 6 tensors" in ann.ok("logs", "second")
 
     operator.ok("preset", "add-model", "thirds-net", "--dataset", "ann/weights@latest", "--description", "Ann's best")

@@ -212,10 +212,42 @@ class JobDatasetView(TypedDict):
     at: str
 
 
+class OperationProgressView(TypedDict):
+    phase: str
+    fraction: float | None
+    done_files: int
+    done_bytes: int
+    total_files: int | None
+    total_bytes: int | None
+
+
+class OperationView(TypedDict):
+    """A long operation on datasets: a commit, a verification, a pull or a garbage collection."""
+
+    id: str
+    kind: Literal["commit", "collect", "verify", "pull"]
+    target: str
+    dataset: str | None
+    state: Literal["waiting", "working", "ready", "failed"]
+    #: Set while the operation is working.
+    progress: OperationProgressView | None
+    #: The version that a commit made, or that is verified.
+    version: str | None
+    #: The result, once the operation is ready.
+    result: dict[str, Any] | None
+    error: str
+    created_by: str
+    created_at: str
+    started_at: str | None
+    ended_at: str | None
+
+
 class JobLineageView(TypedDict):
     job: str
     used: list[JobDatasetView]
     produced: list[JobDatasetView]
+    #: Commits of the job's files, the newest first, also unfinished ones.
+    commits: list[OperationView]
 
 
 class LengthsView(TypedDict):
@@ -250,36 +282,6 @@ class LineageView(TypedDict):
     name: str
     versions: list[VersionLineageView]
     next_cursor: NotRequired[str | None]
-
-
-class OperationProgressView(TypedDict):
-    phase: str
-    fraction: float | None
-    done_files: int
-    done_bytes: int
-    total_files: int | None
-    total_bytes: int | None
-
-
-class OperationView(TypedDict):
-    """A long operation on datasets: a commit, a verification, a pull or a garbage collection."""
-
-    id: str
-    kind: Literal["commit", "collect", "verify", "pull"]
-    target: str
-    dataset: str | None
-    state: Literal["waiting", "working", "ready", "failed"]
-    #: Set while the operation is working.
-    progress: OperationProgressView | None
-    #: The version that a commit made, or that is verified.
-    version: str | None
-    #: The result, once the operation is ready.
-    result: dict[str, Any] | None
-    error: str
-    created_by: str
-    created_at: str
-    started_at: str | None
-    ended_at: str | None
 
 
 class VersionFileView(TypedDict):

@@ -79,6 +79,12 @@ def commit_outputs(work: Work, job: Job, text: str) -> None:
         work.record(SYSTEM, "job.outputs-not-committed", job.id, owner=job.user, detail=detail)
 
 
+def commits_of_job(tx: Transaction, job_id: str) -> list[OperationRecord]:
+    """The newest first, as far as they are kept."""
+    kept = tx.datasets.operations(target=None, dataset=None, cursor=None, limit=KEPT).items
+    return [one for one in kept if one.kind is OperationKind.COMMIT and one.order.get("job") == job_id]
+
+
 def request_verify(work: Work, caller: Caller, ref: str, version: str) -> OperationRecord:
     """Everybody who reads a version may have it checked."""
     dataset = datasets.found(work.tx, caller, ref)

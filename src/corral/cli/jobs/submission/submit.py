@@ -211,4 +211,22 @@ def wait_for_end(terminal: Terminal, client: Client, jobs: Sequence[JobView]) ->
     if terminal.as_json:
         terminal.json(ended[0] if len(jobs) == 1 else {"items": ended})
     codes = [exit_status(view["state"], view["exit_code"]) for view in ended]
+    codes += [_commit_status(terminal, client, view) for view in ended]
     raise typer.Exit(next((code for code in codes if code), 0))
+
+
+def _commit_status(terminal: Terminal, client: Client, job: JobView) -> int:
+    """Wait until the outputs of a completed job are a version of a dataset, so that the next job can use it."""
+    wanted = job.get("commit_outputs")
+    if not wanted or job["state"] != "completed":
+        return 0
+    commits = client.datasets.of_job(job["id"])["commits"]
+    if not commits:
+        terminal.note(f"Nothing was committed to {wanted}. The reason: corral events --subject {job['id']}")
+        return 1
+    done = client.datasets.wait(commits[0])
+    if done["state"] == "failed":
+        terminal.note(f"Nothing was committed to {wanted}: {done['error']}")
+        return 1
+    terminal.note(f"Committed to {wanted}: version {str(done['version'])[:12]}")
+    return 0

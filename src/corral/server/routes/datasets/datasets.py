@@ -35,6 +35,7 @@ from corral.server.schemas.datasets.datasets import (
     VersionView,
     dataset_view,
     lineage_job_view,
+    operation_view,
     shares_of,
     version_view,
 )
@@ -205,6 +206,7 @@ async def get_job_datasets(job: str, caller: AnyCaller, context: Context) -> Job
             job=job_id,
             used=[_of_job(seen.get(dataset), dataset, version, when) for (dataset, version), when in used.items()],
             produced=[_of_job(seen.get(dataset), dataset, version, when) for (dataset, version), when in made.items()],
+            commits=[operation_view(one) for one in operations.commits_of_job(tx, job_id)],
         )
 
     return await context.read(read)

@@ -157,6 +157,9 @@ class JobLineageView(View):
     job: str
     used: list[JobDatasetView]
     produced: list[JobDatasetView]
+    commits: list[OperationView] = Field(
+        description="Commits of the job's files, the newest first, also unfinished ones."
+    )
 
 
 class OperationProgressView(View):
