@@ -1,5 +1,5 @@
-"""Activity of the SMs of NVIDIA GPUs by NVML, for machines without DCGM: the part of the time in which a kernel occupied
-them, as an average over all SMs. Devices from Hopper on report it, as a difference of two samples.
+"""Activity of the SMs of NVIDIA GPUs by NVML, for machines without DCGM: the part of the time in which a kernel
+occupied them, as an average over all SMs. Devices from Hopper on report it, as a difference of two samples.
 """
 
 from __future__ import annotations
