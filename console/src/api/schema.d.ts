@@ -150,6 +150,8 @@ export interface paths {
         /**
          * List Alerts
          * @description Alerts, newest first. Scientists see alerts about their own jobs and volumes.
+         *
+         *     `since` and `until` bound when an alert began, which is some time before it fires.
          */
         get: operations["list_alerts"];
         put?: never;
@@ -11613,6 +11615,7 @@ export interface components {
          *               "candidate": 1
          *             }
          *           },
+         *           "history_since": "history-since",
          *           "id": "j-12",
          *           "name": "resnet",
          *           "progress": {
@@ -17238,6 +17241,7 @@ export interface components {
          *           "candidate": 1
          *         }
          *       },
+         *       "history_since": "history-since",
          *       "id": "j-12",
          *       "name": "resnet",
          *       "progress": {
@@ -17494,6 +17498,11 @@ export interface components {
             /** Error */
             error: string;
             headline: components["schemas"]["HeadlineView"] | null;
+            /**
+             * History Since
+             * @description When the history of jobs begins, if that is later than `since`: the time from then on is replayed.
+             */
+            history_since: string | null;
             /** Id */
             id: string;
             /** Name */
@@ -19988,6 +19997,8 @@ export interface operations {
                 subject?: string | null;
                 /** @description Only those from this time on (RFC 3339). */
                 since?: string | null;
+                /** @description Only those before this time (RFC 3339). */
+                until?: string | null;
                 /** @description Items on a page. */
                 limit?: number;
                 /** @description `next_cursor` of the page before. */

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 
 import { texts } from "@/charts/texts";
-import { MOST_MARKS, marksOf } from "@/charts/useMarks";
+import { boundsOf } from "@/charts/ranges";
+import { alertsOf, MOST_MARKS, marksOf } from "@/charts/useMarks";
 import { say } from "@/texts/texts";
 
 const t = say(texts, "en");
@@ -18,5 +19,17 @@ describe("marksOf", () => {
     const many = Array.from({ length: MOST_MARKS }, () => start);
     expect(marksOf([alert], many, t)).toHaveLength(1);
     expect(marksOf([{ ...alert, fired_at: null }], [], t)).toHaveLength(0);
+  });
+});
+
+describe("alertsOf", () => {
+  it("asks for the alerts of a certain range only, so that newer ones do not take their places", () => {
+    const bounds = boundsOf([1_767_225_600, 1_767_229_200], Date.parse("2026-06-01T00:00:00Z"));
+    expect(alertsOf(bounds, "n1")).toMatchObject({
+      since: "2025-12-31T23:00:00.000Z",
+      until: "2026-01-01T01:00:00.000Z",
+      subject: "n1",
+      state: ["firing", "resolved"],
+    });
   });
 });

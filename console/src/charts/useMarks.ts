@@ -13,6 +13,8 @@ type Event = Schema<"EventView">;
 
 /** More lines than this would hide the curves. */
 export const MOST_MARKS = 40;
+/** An alert may have begun before the range, and fire within it. */
+const PENDING_MS = 3_600_000;
 const AGAIN_MS = 30_000;
 const COLORS = { critical: "#e5484d", warning: "#f2a33c", info: "#7f8aa0" } as const;
 const START = "#4c8dff";
@@ -31,13 +33,18 @@ export function useMarks(range: Range, subject?: string): readonly Mark[] | unde
 
 async function fetchMarks(range: Range, subject: string | undefined) {
   const bounds = boundsOf(range, Date.now());
-  const limit = MOST_MARKS + 1;
-  const alerts = sent(api.GET("/alerts", { params: { query: { since: bounds.since, subject, limit } } }));
+  const alerts = sent(api.GET("/alerts", { params: { query: alertsOf(bounds, subject) } }));
   const starts =
     subject === undefined
-      ? sent(api.GET("/events", { params: { query: { ...bounds, action: "job.running", limit } } }))
+      ? sent(api.GET("/events", { params: { query: { ...bounds, action: "job.running", limit: MOST_MARKS + 1 } } }))
       : undefined;
   return { alerts: (await alerts).items, starts: (await starts)?.items ?? [] };
+}
+
+/** Those of the range: newer ones, and pending ones, would take the places of the ones that are shown. */
+export function alertsOf(bounds: ReturnType<typeof boundsOf>, subject: string | undefined) {
+  const since = new Date(Date.parse(bounds.since) - PENDING_MS).toISOString();
+  return { ...bounds, since, state: ["firing" as const, "resolved" as const], subject, limit: MOST_MARKS };
 }
 
 /** Alerts first: they are why people look. Starts are left out where they are too many. */

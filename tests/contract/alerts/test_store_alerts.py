@@ -101,6 +101,8 @@ FILTERS: list[tuple[AlertFilter, list[int]]] = [
     (AlertFilter(subject="g2"), [3]),
     (AlertFilter(owner="ann"), [2]),
     (AlertFilter(since=30.0), [5, 3]),
+    (AlertFilter(since=10.0, until=30.0), [4, 2, 1]),
+    (AlertFilter(since=11.0, until=31.0), [3]),
     (AlertFilter(subject="\0"), []),
     (AlertFilter(rule="hot", states=(AlertState.FIRING,), owner="ann"), [2]),
 ]

@@ -124,6 +124,15 @@ def test_a_span_has_its_beginning_and_not_its_end(store: Store) -> None:
         assert [record.job_id for record in transaction.usage.open()] == ["j-3", "j-7"]
 
 
+def test_usage_begins_with_the_first_job_that_was_queued(store: Store) -> None:
+    with store.read() as transaction:
+        assert transaction.usage.begins_at() is None
+    # The second job was planned first: it did not have to wait.
+    saved(store, usage("j-1.1", 50.0, queued_at=10.0), usage("j-2.1", 20.0), usage("j-3.1", 90.0))
+    with store.read() as transaction:
+        assert transaction.usage.begins_at() == 10.0
+
+
 def test_the_latest_completed_runs_come_oldest_first(store: Store) -> None:
     saved(
         store,

@@ -55,6 +55,8 @@ def test_a_question_is_asked_and_answered_side_by_side(visit: Visit, server: Cor
     numbers = page.get_by_role("table", name="All numbers")
     expect(numbers.get_by_role("row").filter(has_text="Waiting, mean")).to_be_visible(timeout=60_000)
     expect(page.get_by_role("figure", name="GPUs in use over time")).to_be_visible()
+    # Three short jobs are no day of history: the page says so, and the means are those of the time that is replayed.
+    expect(page.get_by_role("alert").filter(has_text="Little history")).to_contain_text("of the 1d asked for")
     expect(page.get_by_role("img", name=re.compile("Part of the jobs that waited at most so long"))).to_be_visible()
     page.get_by_role("radiogroup", name="Grouped by").get_by_text("Users").click()
     expect(

@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -257,7 +258,16 @@ def test_its_own_history_is_replayed_and_compared_with_what_really_happened(
     assert fidelity["real_wait_seconds"]["max"] > 2.5
     assert fidelity["replayed_wait_seconds"]["max"] > 2.5
     assert result["candidate"]["wait_seconds"]["mean"] < result["base"]["wait_seconds"]["mean"]
-    shown = operator.ok("whatif", "show", found["id"])
+    # A day was asked for, and some seconds are known: idle time before the first job does not count.
+    covered = [datetime.fromisoformat(found[key]).timestamp() for key in ("history_since", "until")]
+    assert datetime.fromisoformat(found["since"]).timestamp() < covered[0]
+    assert result["base"]["makespan_seconds"] < 3600
+    assert result["base"]["utilization"] > 0.01
+    begun = datetime.fromisoformat(result["base"]["course"]["times"][0]).timestamp()
+    assert begun == pytest.approx(covered[0], abs=2)
+    printed = operator.run("whatif", "show", found["id"])
+    assert "The history of jobs begins" in printed.err
+    shown = printed.out
     assert "Changed: fleet × 4" in shown
     assert "really they waited for" in shown
     assert "waiting mean" in shown

@@ -1,6 +1,6 @@
 /** Two runs side by side: in short, over time, how long jobs waited, every number, and who gets what. */
-import { Badge, Group, SegmentedControl, SimpleGrid, Text } from "@mantine/core";
-import { Minus, TrendingDown, TrendingUp } from "lucide-react";
+import { Alert, Badge, Group, SegmentedControl, SimpleGrid, Text } from "@mantine/core";
+import { History, Minus, TrendingDown, TrendingUp } from "lucide-react";
 import { useMemo } from "react";
 
 import { useFilters } from "@/app/useFilters";
@@ -92,7 +92,7 @@ export function UsageHistory({ simulation, result }: { simulation: Simulation; r
     return { use: both(usedOf), waiting: both(waitingOf) };
   }, [result, t]);
   const range = useMemo(
-    () => [Date.parse(simulation.since) / 1000, lastOf(result, Date.parse(simulation.until) / 1000)] as const,
+    () => [replayedSince(simulation) / 1000, lastOf(result, Date.parse(simulation.until) / 1000)] as const,
     [simulation, result],
   );
   return (
@@ -117,6 +117,29 @@ export function UsageHistory({ simulation, result }: { simulation: Simulation; r
         />
       </Panel>
     </SimpleGrid>
+  );
+}
+
+/** The time before the history begins is not replayed: charts would be empty there. */
+function replayedSince({ since, history_since }: Simulation): number {
+  return Date.parse(history_since ?? since);
+}
+
+/** How much of the window there is to replay, if that is not all of it. */
+export function Coverage({ simulation }: { simulation: Simulation }) {
+  const t = useTexts(texts);
+  const format = useFormat();
+  if (simulation.history_since === null) return null;
+  const until = Date.parse(simulation.until);
+  const seconds = (since: number) => Math.round((until - since) / 1000);
+  return (
+    <Alert color="yellow" icon={<History size={18} aria-hidden />} title={t("shortHistory")}>
+      {t("shortHistoryHint", {
+        covered: format.duration(seconds(replayedSince(simulation))),
+        asked: format.duration(seconds(Date.parse(simulation.since))),
+        at: format.dayTime(simulation.history_since),
+      })}
+    </Alert>
   );
 }
 

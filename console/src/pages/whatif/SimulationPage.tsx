@@ -6,7 +6,7 @@ import { CircleX, Compass } from "lucide-react";
 import { $api } from "@/api/client";
 import { problemOf } from "@/api/problem";
 import { PageLoading } from "@/app/shell/fallbacks";
-import { About, UsageHistory, Headline, Numbers, Shares, WaitingCdf } from "@/pages/whatif/Comparison";
+import { About, Coverage, UsageHistory, Headline, Numbers, Shares, WaitingCdf } from "@/pages/whatif/Comparison";
 import { isOver, type Simulation } from "@/pages/whatif/numbers";
 import { Policies } from "@/pages/whatif/Policies";
 import { Progress } from "@/pages/whatif/Progress";
@@ -77,6 +77,7 @@ function SimulationView({ simulation }: { simulation: Simulation }) {
             <Progress simulation={simulation} />
           </Panel>
         )}
+        <Coverage simulation={simulation} />
         {simulation.error !== "" && (
           <Alert color="red" icon={<CircleX size={18} />}>
             {simulation.error}

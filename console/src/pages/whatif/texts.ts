@@ -114,6 +114,11 @@ export const texts = defineTexts({
   back: ["All questions", "全部问题"],
   notFound: ["There is no such question", "没有这个问题"],
   notFoundHint: ["It may have been deleted.", "可能已被删除。"],
+  shortHistory: ["Little history", "历史较短"],
+  shortHistoryHint: [
+    "The history of jobs begins at {at}: {covered} of the {asked} asked for are replayed. Results of a short time say little about a longer one.",
+    "作业历史始于 {at}：所选 {asked} 中仅重放 {covered}。短时间的结果难以代表更长时间。",
+  ],
   base: ["As it is", "现状"],
   candidate: ["Changed", "更改后"],
   waitMean: ["Mean waiting", "平均等待"],

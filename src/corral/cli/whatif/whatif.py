@@ -277,9 +277,12 @@ def _show_result(terminal: Terminal, view: SimulationView) -> None:
         terminal.json(view)
         return
     terminal.say(
-        f"{view['id']}: {formats.count(result['jobs'], 'job')} from {formats.local_time(view['since'])} to "
+        f"{view['id']}: {formats.count(result['jobs'], 'job')} from "
+        f"{formats.local_time(view['history_since'] or view['since'])} to "
         f"{formats.local_time(view['until'])}, replayed {_times(result)} in {formats.duration(result['seconds'])}"
     )
+    if view["history_since"]:
+        terminal.note(_coverage(view))
     terminal.say(f"Changed: {view['words']['candidate']}")
     if result["fidelity"] is not None:
         terminal.say(result["fidelity"]["words"])
@@ -357,3 +360,13 @@ def _say_shares(terminal: Terminal, title: str, shares: Sequence[ShareView]) -> 
     terminal.table(titles, rows, lambda row: row, empty="")
     if len(shares) > SHOWN:
         terminal.note(f"{len(shares) - SHOWN} more are in the JSON output: -o json")
+
+
+def _coverage(view: SimulationView) -> str:
+    """How much of the window has history."""
+    since, until = formats.moment(view["since"]), formats.moment(view["until"])
+    covered = until - formats.moment(view["history_since"] or view["since"])
+    return (
+        f"The history of jobs begins {formats.duration(covered)} before the end of the window: only those of its "
+        f"{formats.duration(until - since)} are replayed."
+    )

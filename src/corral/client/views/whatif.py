@@ -189,6 +189,8 @@ class SimulationView(TypedDict):
     source: SimulationSource
     since: str
     until: str
+    #: When the history of jobs begins, if that is later than `since`: the time from then on is replayed.
+    history_since: str | None
     base: dict[str, Any]
     candidate: dict[str, Any]
     words: ScenarioTextsView

@@ -63,7 +63,9 @@ class AlertFilter:
     rule: str | None = None
     subject: str | None = None
     owner: str | None = None
+    #: when the alert began: from then on, and before then
     since: float | None = None
+    until: float | None = None
 
 
 class ReportPeriod(StrEnum):

@@ -36,6 +36,8 @@ class SimulationRecord:
     source: SimulationSource = SimulationSource.HISTORY
     since: float
     until: float
+    #: when the history of jobs begins, if that is later than `since`: the replay covers the time from then on
+    history_since: float | None = None
     #: what differs from the cluster as it is, as plain data (see `corral.core.whatif.scenario`)
     base: Mapping[str, Any] = field(default_factory=dict)
     candidate: Mapping[str, Any] = field(default_factory=dict)
@@ -50,6 +52,10 @@ class SimulationRecord:
     starts: int = 0
     #: the most important figures of the result
     headline: Mapping[str, Any] | None = None
+
+    @property
+    def replayed_since(self) -> float:
+        return self.since if self.history_since is None else self.history_since
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

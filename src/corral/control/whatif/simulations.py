@@ -86,6 +86,7 @@ def request(
         source=source,
         since=span.since,
         until=span.until,
+        history_since=_history_since(work, span) if source is SimulationSource.HISTORY else None,
         base=base,
         candidate=candidate,
         created_by=caller.name,
@@ -94,6 +95,15 @@ def request(
     work.tx.simulations.save(record)
     work.record(caller, "simulation.requested", record.id, detail=_detail(record))
     return record
+
+
+def _history_since(work: Work, span: Span) -> float | None:
+    """When the history of jobs begins, if it does within the window, or after it. Idle time before the first job would
+    make every mean of the window meaningless."""
+    attempts = [] if (first := work.tx.usage.begins_at()) is None else [first]
+    waiting = [job.created_at for job in work.state.snapshot.jobs.values()]
+    begin = min(attempts + waiting, default=span.until)
+    return min(begin, span.until) if begin > span.since else None
 
 
 def _check(work: Work, field: str, plain: Mapping[str, Any], cluster: list[Change]) -> None:

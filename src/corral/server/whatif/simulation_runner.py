@@ -323,10 +323,10 @@ class SimulationRunner:
             jobs = past.jobs(known, waiting)
             left_out = past.left_out
         with self._store.read() as tx:
-            learned = [] if record.source is SimulationSource.TRACE else runs_known(tx, record.since)
+            learned = [] if record.source is SimulationSource.TRACE else runs_known(tx, record.replayed_since)
         return orders.write_order(
             folder,
-            since=record.since,
+            since=record.replayed_since,
             until=record.until,
             cluster=cluster,
             base=record.base,
@@ -339,13 +339,13 @@ class SimulationRunner:
 
     def _window(self, record: SimulationRecord, cluster: Iterable[Change]) -> Window:
         queues = frozenset(change.queue.name for change in cluster if isinstance(change, PutQueue))
-        return Window(since=record.since, until=record.until, now=self._clock.now(), queues=queues)
+        return Window(since=record.replayed_since, until=record.until, now=self._clock.now(), queues=queues)
 
     def _usage(self, record: SimulationRecord) -> Iterator[list[UsageRecord]]:
         last: UsageRecord | None = None
         while True:
             with self._store.read() as tx:
-                portion = tx.usage.wanted(record.since, record.until, after=last, limit=PORTION)
+                portion = tx.usage.wanted(record.replayed_since, record.until, after=last, limit=PORTION)
             yield portion
             if len(portion) < PORTION:
                 return

@@ -133,6 +133,8 @@ def _conditions(where: AlertFilter) -> list[ColumnElement[bool]]:
             conditions.append(alert_rows.c[name] == wanted)
     if where.since is not None:
         conditions.append(alert_rows.c.pending_since >= where.since)
+    if where.until is not None:
+        conditions.append(alert_rows.c.pending_since < where.until)
     return conditions
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Insert, Update, bindparam, delete, literal_column, or_, select, tuple_, update
+from sqlalchemy import Connection, Insert, Update, bindparam, delete, func, literal_column, or_, select, tuple_, update
 
 from corral.control.records import UsageRecord, UsageUpdate
 from corral.core.model import EndReason, JobKind, JobState, attempt_id, job_of_attempt
@@ -102,6 +102,10 @@ _COMPLETED = (
     .limit(bindparam("most"))
 )
 
+#: Along the index of planning: jobs are planned almost in the order in which they were queued.
+_FIRST_PLANNED = select(usage_rows.c.queued_at).order_by(*_IN_ORDER).limit(1000).subquery()
+_BEGIN = select(func.min(_FIRST_PLANNED.c.queued_at))
+
 
 class SqlUsageTable:
     """Implements `corral.control.ports.UsageTable`."""
@@ -137,6 +141,10 @@ class SqlUsageTable:
         place = {"of_time": time, "of_job": job, "of_number": number}
         rows = self._connection.execute(_WANTED, {"since": since, "until": until, "most": limit, **place})
         return [_record_of(row) for row in rows]
+
+    def begins_at(self) -> float | None:
+        first: float | None = self._connection.execute(_BEGIN).scalar_one()
+        return first
 
     def completed(self, limit: int, before: float | None = None) -> list[UsageRecord]:
         place = {"most": limit, "before": _NEVER if before is None else before}

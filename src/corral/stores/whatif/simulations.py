@@ -128,6 +128,7 @@ def _body(record: SimulationRecord) -> dict[str, Any]:
         "source": record.source.value,
         "since": record.since,
         "until": record.until,
+        "history_since": record.history_since,
         "base": dict(record.base),
         "candidate": dict(record.candidate),
         "created_by": record.created_by,

@@ -117,6 +117,9 @@ class UsageTable(Protocol):
         """Attempts of jobs that were queued before `until` and held something from `since` on, or were planned since,
         in the order of planning; the next ones after one of them."""
 
+    def begins_at(self) -> float | None:
+        """When the first job was queued; None without attempts."""
+
     def completed(self, limit: int, before: float | None = None) -> list[UsageRecord]:
         """The attempts with which jobs completed last, or last before a time, the earliest end first."""
 

@@ -17,6 +17,7 @@ from corral.core.alerts.signals import SIGNALS
 from corral.server.auth.callers import AnyCaller, Context, Operator
 from corral.server.http.paging import Cursor, Filter, Limit, page_of
 from corral.server.http.problems import invalid_field
+from corral.server.http.query_times import time_of
 from corral.server.http.strict_route import problems, resource_router
 from corral.server.schemas.alerts.alerts import (
     Acknowledgement,
@@ -34,7 +35,7 @@ from corral.server.schemas.alerts.alerts import (
     signal_view,
     silence_view,
 )
-from corral.server.schemas.base import ListView, parse_time
+from corral.server.schemas.base import ListView
 
 router = resource_router("", "alerts")
 
@@ -50,21 +51,22 @@ async def list_alerts(
     rule: Filter = None,
     subject: Filter = None,
     since: Filter = None,
+    until: Filter = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> ListView[AlertView]:
-    """Alerts, newest first. Scientists see alerts about their own jobs and volumes."""
-    try:
-        begin = None if since is None else parse_time(since)
-    except ValueError as error:
-        raise invalid_field("since", str(error)) from None
+    """Alerts, newest first. Scientists see alerts about their own jobs and volumes.
+
+    `since` and `until` bound when an alert began, which is some time before it fires.
+    """
     where = AlertFilter(
         states=tuple(AlertState(word) for word in state),
         severities=tuple(Severity(word) for word in severity),
         rule=rule,
         subject=subject,
         owner=None if caller.is_operator else caller.name,
-        since=begin,
+        since=time_of("since", since),
+        until=time_of("until", until),
     )
     try:
         return await context.read(_page, where, cursor, limit)

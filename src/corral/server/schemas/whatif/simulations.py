@@ -296,6 +296,9 @@ class SimulationView(View):
     source: SimulationSource
     since: str
     until: str
+    history_since: str | None = Field(
+        description="When the history of jobs begins, if that is later than `since`: the time from then on is replayed."
+    )
     base: dict[str, Any]
     candidate: dict[str, Any]
     words: ScenarioTextsView
@@ -325,6 +328,7 @@ def simulation_view(
         source=record.source,
         since=rfc3339(record.since),
         until=rfc3339(record.until),
+        history_since=rfc3339_or_none(record.history_since),
         base=dict(record.base),
         candidate=dict(record.candidate),
         words=ScenarioTextsView(
