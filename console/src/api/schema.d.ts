@@ -5131,7 +5131,7 @@ export interface components {
         };
         /**
          * AssetKind
-         * @description What operators register for the trainings of presets.
+         * @description The kinds of models and data that operators register for the trainings of presets.
          * @enum {string}
          */
         AssetKind: "model" | "dataset";
@@ -7259,7 +7259,7 @@ export interface components {
         };
         /**
          * Function
-         * @description What a permission group can allow. Operators may do everything.
+         * @description The functions that a permission group can allow. Operators may use all.
          * @enum {string}
          */
         Function: "train" | "distribute" | "workbench" | "tasks" | "volumes" | "datasets" | "images" | "see-others-jobs" | "tokens";
@@ -18107,7 +18107,7 @@ export interface components {
         };
         /**
          * Type
-         * @description What was found, in the order in which things are shown.
+         * @description The type of a match, in the order in which matches are shown.
          * @enum {string}
          */
         Type: "job" | "workbench" | "user" | "node" | "gpu" | "queue" | "pool" | "group" | "package" | "flavor" | "image" | "volume" | "alert-rule" | "report";

@@ -36,7 +36,7 @@ class TableSource(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BackupContent:
-    """What goes into a backup, besides files."""
+    """The content of a backup, besides files."""
 
     id: str
     at: float

@@ -75,7 +75,7 @@ class PieceWriter:
         return tuple(self.add(part) for part in parts)
 
     def flush(self) -> None:
-        """Everything that was added is stored when this returns."""
+        """Stores everything that was added."""
         if self._parts:
             with plain_errors():
                 self._blobs.put(pack_name(self._pack), self._parts)

@@ -187,8 +187,9 @@ class Keeper:
         return None
 
     def _candidates(self) -> list[Checkpoint]:
-        """In the order in which they are tried: those that this attempt saved, the one that the platform chose, the
-        rest."""
+        """The checkpoints in the order in which they are tried: those of this attempt, the one that the platform chose,
+        the rest.
+        """
         here = self.surroundings
         found = list_checkpoints(here.directory) if here.directory else []
         if here.resume_from is None:

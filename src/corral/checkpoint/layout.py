@@ -100,7 +100,9 @@ class Manifest:
 
 
 def parse_name(name: str) -> Name | None:
-    """None for everything that is not a checkpoint: hidden files, and files that a program keeps beside them."""
+    """Parses the name of a checkpoint. None for other names: hidden files, and files that a program keeps beside
+    checkpoints.
+    """
     match = _NAME.fullmatch(name)
     if match is None:
         return None

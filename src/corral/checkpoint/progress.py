@@ -38,7 +38,7 @@ def write_progress(directory: Path, progress: Progress) -> None:
 
 
 def parse_progress(record: bytes) -> Progress | None:
-    """None for anything that is not a record: a program can write what it likes."""
+    """Parses a record. None for anything else: a program can write any bytes."""
     match = _RECORD.fullmatch(record) if len(record) == _LENGTH else None
     if match is None:
         return None

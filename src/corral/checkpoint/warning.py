@@ -69,8 +69,8 @@ if hasattr(os, "register_at_fork"):
 
 
 def ignore_in_worker(*_: object) -> None:
-    """For processes that load data: a warning goes to all processes of a job, and the training needs its data to
-    continue.
+    """Ignores warnings in processes that load data: a warning goes to all processes of a job, and the training needs
+    its data to continue.
 
     `DataLoader(…, worker_init_fn=checkpoint.ignore_in_worker)`
 

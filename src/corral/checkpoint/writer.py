@@ -84,7 +84,7 @@ def write_state(folder: Path, dump: Callable[[SealingFile], None]) -> list[Seale
 
 
 def write_files(folder: Path, write: Callable[[Path], None]) -> list[SealedFile]:
-    """Let the program write into a directory, and record size and digest of every file."""
+    """Calls `write` with a directory, and returns the size and digest of every file in it."""
     inner = folder / FILES
     inner.mkdir()
     write(inner)

@@ -35,7 +35,7 @@ class Refusal(Exception):
 
 @contextmanager
 def about_item(number: int) -> Iterator[None]:
-    """What is refused within is refused because of this one of several things."""
+    """Adds the number of the item to refusals inside the block."""
     try:
         yield
     except Refusal as refusal:
@@ -46,7 +46,7 @@ def about_item(number: int) -> Iterator[None]:
 
 @contextmanager
 def in_list(name: str) -> Iterator[None]:
-    """What is refused within because of one thing of a list names it: `jobs[3].name`."""
+    """Prefixes the field of refusals inside the block with the list and the item: `jobs[3].name`."""
     try:
         yield
     except Refusal as refusal:
@@ -63,7 +63,7 @@ class Invalid(Refusal):
 
 
 class NotFound(Refusal):
-    """There is no such thing."""
+    """The object does not exist."""
 
     slug = "not-found"
     status = 404
@@ -98,7 +98,7 @@ class WrongState(Refusal):
 
 
 class InUse(Refusal):
-    """It is in use."""
+    """The object is in use."""
 
     slug = "in-use"
     status = 409

@@ -10,5 +10,5 @@ def counted(amount: float, noun: str, plural: str = "") -> str:
 
 
 def noun_for(amount: float, noun: str, plural: str = "") -> str:
-    """The noun alone. The plural ends with an s unless it is given."""
+    """The noun for an amount, without the number. The plural ends with an s unless it is given."""
     return noun if amount == 1 else plural or f"{noun}s"

@@ -51,7 +51,7 @@ def parse_bytes(value: str | int | float) -> int:
 
 
 def parse_gpus(value: int | float) -> tuple[int, int]:
-    """Whole GPUs and the share of one GPU in thousandths; one of the two is always 0. Raises ValueError."""
+    """Parses whole GPUs and the share of one GPU in thousandths; one of the two is always 0. Raises ValueError."""
     amount = _plain_number(value, "write 0, a share such as 0.5, or a whole number of GPUs")
     if not 0 <= amount <= MAX_COUNT:
         raise ValueError(f"GPUs are between 0 and {MAX_COUNT}, got {value!r}")

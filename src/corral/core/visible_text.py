@@ -15,18 +15,19 @@ _DELETE = 0x7F
 
 
 def visible(text: str) -> str:
-    """For text of several lines: line breaks and tabs stay; others become a symbol such as ␛ or an escape such as
-    \\u202e."""
+    """Makes text of several lines safe to show: line breaks and tabs stay; other control characters become a symbol
+    such as ␛ or an escape such as \u202e.
+    """
     return text if text.isascii() and text.isprintable() else _ACTING.sub(_symbol, text)
 
 
 def visible_line(text: str) -> str:
-    """Like `visible`, for text that must stay on one line."""
+    """Makes one line of text safe to show: like `visible`, but line breaks become symbols, too."""
     return text if text.isascii() and text.isprintable() else _IN_LINE.sub(_symbol, text)
 
 
 def visible_log(text: str) -> str:
-    """For the output of a program: a carriage return starts a new line, so that no text is overwritten."""
+    """Makes the output of a program safe to show: a carriage return starts a new line, so nothing is overwritten."""
     return visible(text.replace("\r\n", "\n").replace("\r", "\n"))
 
 

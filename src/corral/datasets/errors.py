@@ -85,7 +85,7 @@ class LocalChanges(DatasetError):
 
 
 class Busy(DatasetError):
-    """Another process does the same at the same place right now."""
+    """Another process works at the same place: try again later."""
 
 
 class LeaseLost(DatasetError):

@@ -162,7 +162,7 @@ class Repository:
         raise NotFound(f"{dataset} has no version or tag {version}")
 
     def files(self, dataset: str, version: str = LATEST) -> Iterator[PathEntry]:
-        """Everything in a version, directories before their content."""
+        """Yields all entries of a version, directories before their content."""
         commit = self.resolve(dataset, version)
         with naming(version=commit.id):
             yield from walk(self.pieces, bytes.fromhex(commit.tree))
@@ -205,7 +205,7 @@ class Repository:
         return self.metadata.tags(dataset)
 
     def remove(self, dataset: str) -> None:
-        """Forget a dataset. Its files stay until the next garbage collection."""
+        """Removes a dataset. Its files stay until the next garbage collection."""
         self.metadata.remove(dataset)
 
     # Having a version as files

@@ -48,12 +48,12 @@ class Place:
         return Place(open_below(self.descriptor, names))
 
     def names(self, limit: int) -> list[str]:
-        """At most `limit` names, in no order: a job can make millions."""
+        """Returns at most `limit` names, in no order: a job can make millions."""
         with os.scandir(self.descriptor) as entries:
             return [entry.name for entry in itertools.islice(entries, limit)]
 
     def stat(self, name: str = "") -> os.stat_result:
-        """Of the directory, or of a name in it; a link is not followed."""
+        """The status of the directory, or of a name in it; a link is not followed."""
         if not name:
             return os.fstat(self.descriptor)
         return os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
@@ -77,7 +77,7 @@ class Place:
         return cast(BinaryIO, os.fdopen(open_file(self.descriptor, name), "rb"))
 
     def read(self, name: str, limit: int) -> bytes:
-        """At most `limit` bytes of a regular file."""
+        """Reads at most `limit` bytes of a regular file."""
         with self.open_to_read(name) as file:
             return file.read(limit)
 

@@ -38,7 +38,7 @@ class ObjectAccess:
         return f"{self.bucket}/{self.prefix}" if self.prefix else self.bucket
 
     def to_dict(self) -> dict[str, str]:
-        """As a dictionary of strings, including the secret: for an order to an engine."""
+        """Returns a dictionary of strings, including the secret, for an order to an engine."""
         return {
             "kind": self.kind,
             "bucket": self.bucket,

@@ -250,7 +250,7 @@ def serve() -> None:
 
 
 def detach(mount: str) -> None:
-    """Nothing is mounted there afterwards, even if the serving process is dead."""
+    """Unmounts everything there, even if the serving process is dead."""
     if os.geteuid() == 0:
         while _libc.umount2(os.fsencode(mount), _MNT_DETACH) == 0:
             continue

@@ -72,7 +72,7 @@ class BlockCache:
             os.close(descriptor)
 
     def open_block(self, identity: Identity, number: int, fetch: Callable[[int, int], bytes]) -> int:
-        """As `opened`, for the caller to close."""
+        """Like `opened`, but the caller closes the descriptor."""
         path = self._path(identity, number)
         start = number * self.block_bytes
         length = min(self.block_bytes, identity.size - start)

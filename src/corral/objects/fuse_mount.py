@@ -196,8 +196,9 @@ class BucketFiles(mfusepy.Operations):  # type: ignore[misc]
         return 0
 
     def rename(self, old: str, new: str, flags: int = 0) -> int:
-        """For a file: a copy inside the bucket, then the old name is removed. For directories this would be many
-        copies."""
+        """Renames a file: copies it inside the bucket and removes the old name. Refused for directories, which would be
+        many copies.
+        """
         self._check_writable()
         with self._lock:
             is_directory = old.strip("/") in self._made

@@ -127,7 +127,7 @@ def _module(name: str, *, needed: bool) -> Any:
 
 
 def _number(module: Any, precision: str) -> Any:
-    """None for full precision."""
+    """The number type of a precision; None for full precision."""
     if precision == "fp32":
         return None
     number = getattr(module, PRECISIONS[precision], None)

@@ -30,7 +30,7 @@ class Detection:
         return torch.stack([picture(sample.source, self._side) for sample in samples])
 
     def loss(self, outputs: Any, samples: Sequence[Sample]) -> Any:
-        """Of each cell whether it has an object; of those with one, the box and the class."""
+        """The loss of each cell for whether it has an object; of cells with one, also for the box and the class."""
         functional, outputs = torch.nn.functional, outputs.float()
         present = torch.zeros(len(samples), CELLS, CELLS)
         places, boxes, labels = [], [], []

@@ -49,7 +49,9 @@ def overlap(one: Edges, other: Edges) -> float:
 def average_precisions(
     right: Sequence[Sequence[Box]], found: Sequence[Sequence[tuple[float, Box]]], classes: int
 ) -> dict[int, float]:
-    """For each class that the images have: the area under precision over recall, at the overlap `ENOUGH`."""
+    """The average precision of each class in the images: the area under precision over recall, at the
+    overlap `ENOUGH`.
+    """
     measured = {}
     for label in range(classes):
         truths = [[box for box in boxes if box.label == label] for boxes in right]

@@ -62,7 +62,7 @@ class Perceptron(nn.Module):  # type: ignore[misc]
 
 
 class SmallDetector(nn.Module):  # type: ignore[misc]
-    """For each cell: whether an object has its centre there, its box, and its class."""
+    """A detector that predicts for each cell whether an object has its centre there, its box, and its class."""
 
     def __init__(self, classes: int) -> None:
         super().__init__()
@@ -134,7 +134,7 @@ def head_of(network: nn.Module) -> nn.Module:
 
 
 def freeze_body(network: nn.Module) -> None:
-    """Only the last layer learns."""
+    """Freezes all layers except the last one."""
     for parameter in network.parameters():
         parameter.requires_grad = False
     for parameter in head_of(network).parameters():
@@ -145,7 +145,7 @@ def freeze_body(network: nn.Module) -> None:
 
 
 def described(place: Path) -> dict[str, Any]:
-    """What is written beside the weights: their architecture and classes; empty if nothing is."""
+    """The architecture and classes that are stored beside the weights; empty if there are none."""
     about = (place if place.is_dir() else place.parent) / ABOUT
     try:
         stored = json.loads(about.read_text(encoding="utf-8"))

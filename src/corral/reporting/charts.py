@@ -210,7 +210,7 @@ def _legend(right: float, least_left: float, theme: Theme, series: Sequence[Seri
 
 
 def _time_labels(plane: _Plane, theme: Theme, borders: Sequence[float], height: float) -> list[str]:
-    """As many names of steps as fit: under the middle of a day or week, at the beginning of an hour."""
+    """The labels of as many steps as fit: under the middle of a day or week, at the beginning of an hour."""
     begins, whole = borders[:-1], borders[-1] - borders[0]
     step = borders[-1] - borders[-2]
     is_hours = step <= HOUR

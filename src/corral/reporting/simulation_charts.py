@@ -155,7 +155,7 @@ class _Frame:
         return self._labels(axis, [amount_label(tick) for tick in ticks])
 
     def legend(self, names: Sequence[str]) -> list[str]:
-        """At the right, above the plot; a single run needs none."""
+        """Draws the legend at the right above the plot; a single run needs none."""
         if len(names) < 2:
             return []
         x = WIDTH - _RIGHT - sum(28 + text_width(name) + 14 for name in names)

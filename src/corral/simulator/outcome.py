@@ -106,7 +106,7 @@ class TimeSeries:
         return found
 
     def _begin(self, at: float, amount: float) -> None:
-        """From then on the amount is larger by this."""
+        """Adds this amount to the series from a time on."""
         place = min(int((at - self.since) / self.step), SERIES_STEPS)
         if place < SERIES_STEPS:
             self._within[place] += amount * (self.since + (place + 1) * self.step - at)
@@ -157,7 +157,7 @@ class Ran:
 
     @property
     def wait_seconds(self) -> float:
-        """In the queue: before its first attempt, and after every preemption."""
+        """The seconds in the queue: before its first attempt, and after every preemption."""
         return max(0.0, self.completion_seconds - self.held_seconds)
 
     @property

@@ -357,7 +357,7 @@ class Simulation:
         return replace(job, predicted=left)
 
     def _worked(self, job: Job, until: float) -> float:
-        """Seconds of work that the present attempt had done by then."""
+        """The seconds of work that the present attempt has done until then."""
         return 0.0 if job.started_at is None else max(0.0, until - self._works_from[job.id])
 
     def _expect(self, at: float, what: _EventKind, job: Job) -> None:

@@ -263,7 +263,7 @@ def _figures(run: _Run) -> dict[str, Any]:
 
 
 def _thinned(points: Sequence[tuple[float, float]]) -> list[list[float]]:
-    """At most `CDF_POINTS` points, evenly chosen, with the first and the last."""
+    """Returns at most `CDF_POINTS` points, evenly chosen, with the first and the last."""
     if len(points) <= CDF_POINTS:
         return [list(point) for point in points]
     places = {round(number * (len(points) - 1) / (CDF_POINTS - 1)) for number in range(CDF_POINTS)}

@@ -1,5 +1,5 @@
-"""From the jobs of a trace to arrivals at a fleet: the number of nodes, the time limits, and the jobs that are left
-out.
+"""Converts the jobs of a trace into arrivals at a fleet: sets the number of nodes and the time limits, and leaves out
+some jobs.
 
 A job that is larger than a node gets whole nodes. Resources that the fleet does not count, such as CPUs if none were
 given, are removed from the requests. A job that could never run on the fleet is left out, and counted.
@@ -73,7 +73,7 @@ class Workload:
 
     @property
     def groups(self) -> dict[str, str]:
-        """By user: the group in the user's last job."""
+        """The group of each user's last job."""
         return {job.user: job.group for job, _ in self.jobs if job.group}
 
     def arrivals(self) -> Iterator[Arrival]:

@@ -38,7 +38,7 @@ class FoundExporters:
 
     @property
     def problem(self) -> str:
-        """Of those that do not answer well; "" while all do."""
+        """The problems of exporters that fail or answer badly; "" if there are none."""
         problems = [f"{one.label}: {one.problem}" for one in list(self._collectors.values()) if one.problem]
         return "; ".join(problems[:3])
 
@@ -64,7 +64,7 @@ class FoundExporters:
 
 
 def device_name(labels: GpuLabels) -> str:
-    """With both names that a job may have seen."""
+    """The index and the UUID of a device: a job may have seen either."""
     return f"{'' if labels.index is None else labels.index} {labels.uuid}"
 
 

@@ -27,7 +27,9 @@ class SmActivity:
         self._samples: dict[str, _Samples | None] = {}
 
     def since_last(self, gpu_id: str, handle: Any) -> float | None:
-        """From 0 to 1, since the call before; None at the first call and where the device does not report it."""
+        """The mean SM activity since the previous call, from 0 to 1; None at the first call and where the device does
+        not report it.
+        """
         if gpu_id not in self._samples:
             self._samples[gpu_id] = _samples(handle)
         samples = self._samples[gpu_id]

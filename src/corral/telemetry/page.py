@@ -102,7 +102,7 @@ Placed = tuple[GpuReading, GpuPlace, SeenXids]
 
 
 def gpu_families(gpus: Sequence[Placed]) -> list[Family]:
-    """A lost GPU has only the metric that says so."""
+    """The metrics of GPUs. A lost GPU has only the metric that shows the loss."""
     well = [(reading, place.labels(reading.gpu_id)) for reading, place, _ in gpus if not reading.lost]
     labelled = [(reading, place.labels(reading.gpu_id), xids) for reading, place, xids in gpus]
     families = [

@@ -25,7 +25,7 @@ _UNESCAPED = {"n": "\n", '"': '"', "\\": "\\"}
 
 
 class BadLine(ValueError):
-    """Not a line of the text format."""
+    """A line that is not valid in the text format."""
 
 
 def parse(text: str, wanted: Container[str] | None = None) -> tuple[list[Sample], int]:

@@ -22,7 +22,9 @@ _Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GpuSums:
-    """Of the GPUs with a fresh reading that are part of the fleet. A value that no GPU reports is None, not zero."""
+    """The sums over GPUs with a fresh reading that are part of the fleet. A value that no GPU reports is None, not
+    zero.
+    """
 
     #: GPUs with a fresh reading that answer
     read: int = 0
@@ -41,7 +43,7 @@ class GpuSums:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HostSums:
-    """Of the nodes with a fresh reading."""
+    """The sums over nodes with a fresh reading."""
 
     #: mean over the nodes that report it
     cpu: float | None = None
@@ -123,7 +125,7 @@ def gpu_sums(
     idle_below: float = 0.0,
     cluster: str | None = None,
 ) -> GpuSums:
-    """Of one cluster, or of all."""
+    """The sums of one cluster, or of all."""
     (at, utilization, sm_activity, power, limit, celsius, lost), places = numbers
     known: _Mask = (places >= 0) & (np.abs(now - at) <= stale_after_seconds) & (lost == 0)
     if cluster is not None:
@@ -145,7 +147,7 @@ def gpu_sums(
 
 
 def host_sums(hosts: Iterable[HostReading]) -> HostSums:
-    """Of fresh readings."""
+    """The sums of fresh readings."""
     cpus: list[float] = []
     used = total = known = 0
     for host in hosts:

@@ -105,7 +105,7 @@ class LatestReadings:
         return None if reading is None else LatestReading(reading=reading, stale=self._is_stale(reading.at, now))
 
     def all(self, now: float) -> Mapping[str, LatestReading]:
-        """Nothing is copied: a GPU that is not looked up costs nothing."""
+        """The latest readings by GPU, as a view without copies."""
         return ReadingsAt(self._readings, now, self._stale_after_seconds)
 
     def fresh(self, now: float) -> dict[str, GpuReading]:
@@ -134,11 +134,11 @@ class LatestReadings:
         return None if reading is None else LatestHost(reading=reading, stale=self._is_stale(reading.at, now))
 
     def hosts(self, now: float) -> Mapping[str, LatestHost]:
-        """Nothing is copied."""
+        """The latest readings by node, as a view without copies."""
         return HostsAt(self._hosts, now, self._stale_after_seconds)
 
     def retain(self, gpu_ids: Iterable[str], nodes: Iterable[str] | None = None) -> None:
-        """Forget the GPUs, and if given the nodes, that are gone."""
+        """Drops the readings of all other GPUs, and if `nodes` are given, of all other nodes."""
         kept = set(gpu_ids)
         kept_nodes = None if nodes is None else set(nodes)
         with self._lock:

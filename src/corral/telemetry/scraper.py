@@ -159,7 +159,7 @@ class _Fleet:
         return None if node is None else self._known.get((node, labels.index))
 
     def node(self, host: str) -> str | None:
-        """By its full name, or by its short one."""
+        """The id of the node with this host name, full or short."""
         name = self._node or host or self._target_host
         self.asked.add(name)
         if self._known is None:

@@ -12,7 +12,7 @@ class ArrayStop(TypedDict):
     user: NotRequired[str | None]
 
 
-#: What operators register for the trainings of presets.
+#: The kinds of models and data that operators register for the trainings of presets.
 AssetKind = Literal["model", "dataset"]
 
 

@@ -187,7 +187,7 @@ class IdentityView(TypedDict):
     seen_at: str | None
 
 
-#: What a permission group can allow. Operators may do everything.
+#: The functions that a permission group can allow. Operators may use all.
 Function = Literal[
     "train", "distribute", "workbench", "tasks", "volumes", "datasets", "images", "see-others-jobs", "tokens"
 ]

@@ -121,7 +121,7 @@ class OptionsView(TypedDict):
     functions: list[FunctionView]
 
 
-#: What was found, in the order in which things are shown.
+#: The type of a match, in the order in which matches are shown.
 Type = Literal[
     "job",
     "workbench",

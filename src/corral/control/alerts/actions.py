@@ -1,4 +1,4 @@
-"""What corral does by itself when an alert fires, where a rule asks for it.
+"""Actions that corral takes when an alert fires, if its rule names them.
 
 An action that cannot be carried out is recorded, and changes nothing else: the alert stays, and its channels are
 notified.
@@ -44,7 +44,7 @@ def act(work: Work, alert: Alert, action: AlertAction, found: Finding) -> None:
 
 
 def _steps(action: AlertAction, alert: Alert, found: Finding) -> list[tuple[str, Callable[[Work], None]]]:
-    """What is done to what."""
+    """The steps of an action: the subject of each and the function that changes it."""
     match action:
         case AlertAction.CORDON_NODE:
             return [(found.node, partial(_cordon, node_id=found.node))] if found.node else []

@@ -166,7 +166,7 @@ def edit_rule(work: Work, caller: Caller, name: str, changes: Mapping[str, Any])
 
 
 def delete_rule(work: Work, caller: Caller, name: str) -> None:
-    """Its live alerts end with the next look."""
+    """Deletes a rule; the next evaluation ends its live alerts."""
     require_operator(caller, "manage alerts")
     rule = existing_rule(work.tx, name)
     if rule.builtin:
@@ -188,7 +188,7 @@ def reset_rule(work: Work, caller: Caller, name: str) -> AlertRule:
 
 
 def follow_settings(work: Work) -> None:
-    """Let the built-in rules follow the installation's settings when these have changed, and bring in new ones.
+    """Updates the built-in rules when the installation's settings have changed, and adds new ones.
 
     Between two changes of the file, an operator's edits stay: the last change counts.
     """

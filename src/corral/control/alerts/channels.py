@@ -73,7 +73,7 @@ def edit(work: Work, caller: Caller, name: str, changes: Mapping[str, Any]) -> C
 
 
 def delete(work: Work, caller: Caller, name: str) -> None:
-    """Not while a rule names it. What waits for it is given up; the record of what went there stays."""
+    """Deletes a channel that no rule names. Pending notices are dropped; the delivery history is kept."""
     require_operator(caller, "manage channels")
     channel = existing(work.tx, name)
     if channel.from_config:
@@ -85,8 +85,9 @@ def delete(work: Work, caller: Caller, name: str) -> None:
 
 
 def follow_settings(work: Work, wanted: Sequence[ChannelRecord]) -> None:
-    """Let the channels of the configuration file be those that it has now. What operators have set beside the address
-    stays: the least severity, and whether it is switched on."""
+    """Makes the channels from the configuration file match it. What operators have set besides the address is kept: the
+    least severity, and whether the channel is enabled.
+    """
     known = {channel.name: channel for channel in work.tx.channels.all() if channel.from_config}
     for channel in wanted:
         before = known.pop(channel.name, None)
@@ -244,5 +245,5 @@ def _check(channel: ChannelRecord) -> None:
 
 
 def _detail(channel: ChannelRecord) -> dict[str, Any]:
-    """What the audit log says of a channel: nothing of its secrets."""
+    """The details of a channel for the audit log, without secrets."""
     return {"shown": channel.shown, "enabled": channel.enabled, "min_severity": channel.min_severity}

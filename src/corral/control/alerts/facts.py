@@ -26,7 +26,7 @@ MAX_FAILURES = 200
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Look:
-    """What the controller knows at one moment."""
+    """The controller's state at one moment."""
 
     nodes: Sequence[NodeView]
     pools: Sequence[PoolFact]
@@ -104,7 +104,7 @@ def _node(view: NodeView, gpus: Sequence[GpuFact]) -> NodeFact:
 
 
 def failures(tx: Transaction, now: float) -> list[FailureFact]:
-    """Jobs that failed for good in the last minutes, newest first; each once."""
+    """Jobs that ended as failed in the last minutes, newest first; each once."""
     page = tx.events.page(
         EventFilter(action="job.failed", since=now - FAILURE_SECONDS), cursor=None, limit=MAX_FAILURES
     )
@@ -127,7 +127,7 @@ def failures(tx: Transaction, now: float) -> list[FailureFact]:
 
 
 def volumes(tx: Transaction) -> list[VolumeFact]:
-    """Those that can become full: a bucket has no size here."""
+    """The facts of volumes that can become full; buckets have no size here."""
     return [
         VolumeFact(
             id=volume.id,
@@ -165,7 +165,7 @@ def _gpu(view: GpuView, reading: GpuReading | None, recent: Recent, now: float) 
 
 
 def _evidence(condition: Condition | None) -> str:
-    """What speaks against a GPU that is not healthy: the newest of it."""
+    """The newest evidence against a GPU that is not healthy, or ""."""
     if condition is None or condition.health is GpuHealth.HEALTHY or not condition.evidence:
         return ""
     return condition.evidence[-1].text

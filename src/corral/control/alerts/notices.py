@@ -24,7 +24,7 @@ MAX_ALERTS = 1000
 
 
 def queue_notices(work: Work, alerts: Sequence[Alert], rules: Mapping[str, AlertRule]) -> None:
-    """Queue what each channel shall hear about alerts that fire or are over."""
+    """Queues the notices for each channel about alerts that fire or are over."""
     if not alerts:
         return
     for channel in work.tx.channels.all():

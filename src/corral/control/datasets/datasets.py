@@ -48,13 +48,15 @@ NAMED_JOBS = 5
 
 
 def visible(tx: Transaction, caller: Caller) -> list[DatasetRecord]:
-    """One's own and those that are shared with one; operators see all."""
+    """The caller's datasets and those that are shared with the caller; for operators all."""
     circle = Circle(tx, caller)
     return [dataset for dataset in tx.datasets.all() if circle.sees(dataset.owner, dataset.shares)]
 
 
 def found(tx: Transaction, caller: Caller, ref: str) -> DatasetRecord:
-    """By id, by owner/name, or by name: one's own goes first, then the only one of that name that one sees."""
+    """Finds a dataset by id, by owner/name, or by name: the caller's own comes first, then the only visible one of that
+    name.
+    """
     circle = Circle(tx, caller)
     owner, slash, name = ref.partition("/")
     if _DATASET_ID.fullmatch(ref):
@@ -176,7 +178,7 @@ def share(work: Work, caller: Caller, ref: str, shares: Sequence[Share]) -> Data
 
 
 def delete(work: Work, caller: Caller, ref: str) -> DatasetRecord:
-    """Its versions are gone then; the bytes that no other version needs go with the next collection."""
+    """Deletes a dataset and its versions; the next collection removes the bytes that no other version needs."""
     dataset = _own(work.tx, caller, ref)
     jobs = mounting_jobs(work, dataset.id)
     if jobs:
@@ -218,7 +220,7 @@ def check_user_free(tx: Transaction, user: str) -> None:
 
 
 def forget(work: Work, kind: ShareKind, name: str) -> None:
-    """Nothing is shared any more with a user or a group that goes: another one of that name must not inherit it."""
+    """Ends all shares with a deleted user or group: a later one of that name must not inherit them."""
     for dataset in work.tx.datasets.all():
         left = tuple(share for share in dataset.shares if (share.kind, share.name) != (kind, name))
         if left != dataset.shares:
@@ -226,7 +228,7 @@ def forget(work: Work, kind: ShareKind, name: str) -> None:
 
 
 def tag(work: Work, caller: Caller, ref: str, name: str, version: str) -> TagRecord:
-    """Let a tag mean a version; one that there is already means another one from now on."""
+    """Sets a tag to a version; an existing tag is moved."""
     dataset = writable(work.tx, caller, ref)
     check_tag(name)
     meant = version_meant(work.tx, dataset, version)
@@ -327,7 +329,7 @@ MOST_USES = 5000
 
 
 def used_by(uses: Sequence[DatasetUse]) -> dict[str, list[UsedBy]]:
-    """By version; the job that used it last comes first."""
+    """The jobs that used each version; the job that used it last comes first."""
     by_version: dict[str, dict[str, list[DatasetUse]]] = {}
     for use in uses:
         by_version.setdefault(use.version, {}).setdefault(use.job_id, []).append(use)

@@ -151,7 +151,7 @@ def existing(
 
 
 def begin(work: Work, operation_id: str) -> OperationRecord | None:
-    """It is its turn. None if it is not wanted any more, or was begun too often."""
+    """Marks an operation as working. None if it is over, or was started too often."""
     record = work.tx.datasets.operation(operation_id)
     if record is None or record.state.is_over:
         return None
@@ -174,14 +174,15 @@ def record_commit(work: Work, operation_id: str, version: VersionRecord) -> None
 
 
 def finish_commit(work: Work, operation_id: str, version: VersionRecord) -> None:
-    """Nothing was different from this version, or an earlier try had made it."""
+    """Ends a commit that made no new version: nothing differs from this one, or an earlier try made it."""
     operation = work.tx.datasets.operation(operation_id)
     if operation is not None and not operation.state.is_over:
         _end(work, operation, OperationState.READY, result=_commit_result(version, is_new=False))
 
 
 def take_over(work: Work, operation_id: str, versions: Sequence[VersionRecord], tags: Mapping[str, str]) -> int:
-    """What the dataset's Git repository has, oldest first; gives how many versions were new here.
+    """Records the versions of the dataset's Git repository, oldest first; returns how many were new. Refused if the
+    repository lacks a version that is known here: versions never change.
 
     Refused if the repository does not hold what is known here any more: versions never change.
     """

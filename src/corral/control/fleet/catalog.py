@@ -27,7 +27,7 @@ PACKAGE_LABEL = "corral/package"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Catalog:
-    """Everything that can be picked, by name."""
+    """All flavors and packages, by name."""
 
     flavors: Mapping[str, FlavorRecord]
     packages: Mapping[str, PackageRecord]
@@ -155,7 +155,7 @@ def picked(
 
 
 def request_of(package: PackageRecord, flavor: FlavorRecord | None, nodes: int = 1) -> Request:
-    """What a job of this package asks for, and nothing beside."""
+    """The request of a job of this package, without any other resources."""
     request = Request(
         nodes=nodes,
         gpus=package.gpus,

@@ -16,6 +16,6 @@ class ClusterHealth:
 
     @classmethod
     def seen(cls, before: ClusterHealth | None, healthy: bool, detail: str, at: float) -> ClusterHealth:
-        """As it was found just now, after what was found before."""
+        """The health after this observation; `before` is the health until now."""
         since = before.since if before is not None and before.healthy == healthy else at
         return cls(healthy=healthy, detail=detail, at=at, since=since)

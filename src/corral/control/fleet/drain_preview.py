@@ -10,12 +10,12 @@ from corral.core.scheduling.forecast.run_time_model import features_of_run
 
 
 def drain_preview(state: State, node_id: str, at: float | None, now: float) -> DrainPreview:
-    """Of a drain at that time; now if none is given."""
+    """Returns the preview of a drain of the node at a time, by default now."""
     if node_id not in state.snapshot.nodes:
         raise NotFound(f"there is no node {node_id!r}", field="node")
 
     def remaining(job: Job) -> Prediction | None:
-        """By runs that took longer than this one has: those that were shorter say nothing any more."""
+        """Predicts from past runs that took longer than this run has taken so far; shorter ones no longer apply."""
         if job.allocation is None:
             return None
         ran = 0.0 if job.started_at is None else max(0.0, now - job.started_at)

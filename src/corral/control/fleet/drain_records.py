@@ -1,4 +1,4 @@
-"""What is kept of the drains under way: one value in the store, so that a restarted server goes on with them."""
+"""The stored state of drains in progress: one value in the store, so that a restarted server continues them."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from corral.control.ports import Holder
 
 
 def holders(state: State) -> Mapping[str, Sequence[Holder]]:
-    """By GPU; free GPUs are absent. The same mapping as long as nothing changes."""
+    """The holders of each GPU that is not free. Returns the same mapping until the state changes."""
     if state.held_by[0] != state.changes:
         state.held_by = (state.changes, _found(state))
     return state.held_by[1]

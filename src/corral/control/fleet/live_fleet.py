@@ -238,7 +238,7 @@ class LiveFleet:
         return (self._views[slots[place].node.id] for place in range(begin, len(slots)))
 
     def total(self, cluster: str | None = None) -> GpuCounts:
-        """Of one cluster, or of all."""
+        """The counts of one cluster, or of all clusters."""
         total = GpuCounts()
         for group, counts in self.groups.items():
             if cluster is None or group[0] == cluster:
@@ -246,14 +246,14 @@ class LiveFleet:
         return total
 
     def by_pool(self) -> dict[tuple[str, str], GpuCounts]:
-        """By pool and GPU model, of all clusters."""
+        """The counts of all clusters by pool and GPU model."""
         found: dict[tuple[str, str], GpuCounts] = {}
         for (_, pool, model), counts in sorted(self.groups.items()):
             found.setdefault((pool, model), GpuCounts()).join(counts)
         return found
 
     def freed_for(self, user: str, now: float) -> list[Group]:
-        """Of each idle GPU that is reserved for this user, its group: for the user it is free."""
+        """The group of each idle GPU that is reserved for this user, and so is free for the user."""
         if not self.reserved:
             return []
         closed = closed_gpus(self._snapshot, now, user)

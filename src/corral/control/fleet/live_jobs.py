@@ -121,7 +121,9 @@ class LiveJobs:
     # ---------------------------------------------------------------- reading
 
     def sums(self, users: Iterable[str] | None, models: Sequence[str]) -> dict[KindModel, Sums]:
-        """Of these users, or of all. A job that waits for any GPU counts for the first of `models`."""
+        """The sums of these users' jobs, or of all jobs. A job that waits for any GPU model counts for the first of
+        `models`.
+        """
         found: dict[KindModel, Sums] = {}
         for sums in [self._all] if users is None else [self._by_user.get(user, {}) for user in users]:
             for (kind, model), each in sums.items():

@@ -1,7 +1,7 @@
-"""What pages show of the live state, kept up to date by the changes of the snapshot.
+"""Views of the live state for pages, updated by the changes of the snapshot.
 
-Made when it is first read. Later reads follow the changes since the one before; after very many changes without a read
-everything is made again.
+A view is built at its first read. Later reads apply the changes since the previous read; after very many changes
+without a read the view is built again.
 """
 
 from __future__ import annotations

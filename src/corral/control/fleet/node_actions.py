@@ -20,12 +20,14 @@ LOAD_STEP = 0.05
 
 
 def cordon(work: Work, caller: Caller, node_id: str) -> Node:
-    """Take nothing new; what runs goes on."""
+    """Cordons a node: it gets no new jobs; running jobs continue."""
     return _withhold(work, caller, node_id, NodeState.CORDONED, "node.cordoned")
 
 
 def drain(work: Work, caller: Caller, node_id: str) -> Node:
-    """Take nothing new and empty. `drains.drain` adds the time by which the node must be empty."""
+    """Drains a node: it gets no new jobs, and its jobs are moved or end. `drains.drain` adds the time by which the node
+    must be empty.
+    """
     return _withhold(work, caller, node_id, NodeState.DRAINING, "node.draining")
 
 
@@ -34,7 +36,7 @@ def uncordon(work: Work, caller: Caller, node_id: str) -> Node:
 
 
 def remove(work: Work, caller: Caller, node_id: str) -> Node:
-    """Forget a node that is gone for good, with what was decided about its GPUs."""
+    """Removes a node that will not return, with the decisions about its GPUs."""
     require_operator(caller, "manage nodes and GPUs")
     node = _node(work, node_id)
     jobs = [job for job in work.state.snapshot.jobs.values() if is_on(job, node_id)]

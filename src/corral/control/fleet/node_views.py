@@ -38,7 +38,7 @@ class NodeView:
 
     @property
     def state(self) -> NodeState:
-        """As it is shown: a draining node without jobs is drained."""
+        """The state that is shown: a draining node without jobs is drained."""
         is_drained = self.node.state is NodeState.DRAINING and not self.jobs
         return NodeState.DRAINED if is_drained else self.node.state
 
@@ -77,7 +77,7 @@ def node_view(slot: Slot, jobs: Collection[Job], closed: Set[str], conditions: M
 
 
 def _held_on(node: str, jobs: Iterable[Job]) -> dict[str, list[tuple[Job, int]]]:
-    """By GPU: the jobs that hold it, and how much of it."""
+    """The jobs that hold each GPU, and how much of it."""
     held: dict[str, list[tuple[Job, int]]] = {}
     for job in jobs:
         for grant in job.allocation.grants if job.allocation else ():

@@ -79,7 +79,7 @@ def panel(
     kind: JobKind | None = None,
     model: str | None = None,
 ) -> Panel:
-    """For one user, one group, or all users; of one kind or model, or of all."""
+    """The panel of one user, one group, or all users; for one kind or model, or for all."""
     users = _users(state, user, group)
     supply = _supply(state, now, user)
     models = sorted({place[1] for place in supply.total})
@@ -170,14 +170,14 @@ def _model_row(model: str, rows: Iterable[PanelRow], supply: _Supply, pools: Ite
 
 
 def _users(state: State, user: str | None, group: str | None) -> set[str] | None:
-    """Whose jobs count; None means all."""
+    """The users whose jobs count; None means all."""
     if group is not None:
         return {name for name, member in state.snapshot.memberships.items() if member.group == group}
     return None if user is None else {user}
 
 
 def _supply(state: State, now: float, user: str | None) -> _Supply:
-    """With a user, GPUs that are reserved for the user count as free."""
+    """The GPUs in total and free. If a user is given, GPUs reserved for that user count as free."""
     supply, fleet = _Supply(), state.fleet(now)
     for place, counts in fleet.by_pool().items():
         supply.total[place] = counts.gpus

@@ -48,7 +48,7 @@ class PoolView:
 
     @property
     def model(self) -> str | None:
-        """None while it is empty, or where models are mixed."""
+        """The GPU model of the pool; None if it is empty or has several models."""
         return self.models[0] if len(self.models) == 1 else None
 
 
@@ -113,7 +113,7 @@ def edit(
 
 
 def move_gpus(work: Work, caller: Caller, name: str, gpus: Sequence[str]) -> PoolRecord:
-    """Take GPUs from wherever they are into a pool: all of them or none."""
+    """Moves GPUs from their pools into this pool: all of them or none."""
     require_operator(caller, "manage pools")
     pool = existing(work.tx, name)
     moved = _checked_move(work, name, gpus)
@@ -125,7 +125,9 @@ def move_gpus(work: Work, caller: Caller, name: str, gpus: Sequence[str]) -> Poo
 
 
 def delete(work: Work, caller: Caller, name: str) -> None:
-    """Give its GPUs back to default and drop its queues. What waits in them stays, and says that its queue is gone."""
+    """Deletes a pool: its GPUs return to `default`, its queues are deleted. Jobs that wait in them stay and show the
+    missing queue as their reason.
+    """
     require_operator(caller, "manage pools")
     existing(work.tx, name)
     if name == DEFAULT_POOL:
@@ -170,7 +172,7 @@ def group_of(tx: Transaction, pool: str) -> str | None:
 
 
 def pool_gpus(snapshot: ClusterSnapshot, pool: str) -> list[Gpu]:
-    """By node and place."""
+    """The GPUs of a pool, sorted by node and place."""
     return [gpu for _, node in sorted(snapshot.nodes.items()) for gpu in node.gpus if gpu.pool == pool]
 
 
@@ -185,7 +187,7 @@ def pool_owners(tx: Transaction) -> list[tuple[PoolRecord, str | None]]:
 
 
 def pool_views(state: State, owned: Iterable[tuple[PoolRecord, str | None]], now: float) -> list[PoolView]:
-    """These pools with what is in them now."""
+    """The views of these pools with their present contents."""
     counts: dict[str, dict[str, GpuCounts]] = defaultdict(dict)
     for (pool, model), found in state.fleet(now).by_pool().items():
         counts[pool][model] = found

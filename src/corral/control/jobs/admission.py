@@ -94,7 +94,9 @@ def settled(state: State, job: Job) -> Job:
 
 
 def right_queue(state: State, job: Job) -> Queue:
-    """Where a job goes by itself; refused, with the reason of the last queue that could have taken it, if nowhere."""
+    """Chooses the queue of a job without one. If none can take the job, refuses it with the reason of the last
+    candidate.
+    """
     queues = queue_choice.reach(state.snapshot, job.user)
     if not queues:
         raise _nothing_in_reach(state, job.user)
@@ -131,7 +133,7 @@ def check_queue_rules(state: State, job: Job) -> None:
 
 
 def queue_refusal(state: State, queue: Queue, job: Job) -> Refusal | None:
-    """Why a queue would not take the job, or nothing."""
+    """The reason why a queue would refuse the job, or None."""
     if queue.kinds and job.kind not in queue.kinds:
         allowed = ", ".join(queue.kinds)
         return Invalid(f"queue {queue.name} takes only {allowed} jobs, not {job.kind}", field="kind")
@@ -243,7 +245,7 @@ def check_fleet(state: State, jobs: Sequence[Job]) -> None:
 
 
 def _able(state: State, queues: Sequence[Queue], job: Job) -> list[Queue]:
-    """Those whose pool could hold the job: now, or else when all of it is healthy."""
+    """The queues whose pool could hold the job now, otherwise those that could if all nodes were healthy."""
     able = [queue for queue in queues if could_ever_fit(state.snapshot.fleet, job, queue.pool)]
     if not able:
         whole = _whole_fleet(state)

@@ -48,7 +48,7 @@ def checkpoint_env(policy: CheckpointPolicy, spec: JobSpec) -> dict[str, str]:
 
 
 def resuming(order: LaunchOrder, saved: SavedWork | None) -> LaunchOrder:
-    """The order of an attempt that goes on from there. Without anything saved, what the job's owner named stands."""
+    """The order of an attempt that resumes from this checkpoint. Without one, the owner's own setting stays."""
     return order if saved is None else replace(order, env={**order.env, RESUME_FROM: saved.path})
 
 

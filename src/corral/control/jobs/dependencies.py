@@ -33,7 +33,7 @@ def resolved(work: Work, caller: Caller, refs: Sequence[str], of: Job | None = N
 
 
 def still_open(work: Work, job: Job) -> tuple[str, ...]:
-    """What a job that shall be started has to wait for, of what it was to come after."""
+    """The dependencies of the job that have not been met yet."""
     found = []
     for job_id in job.after:
         other = work.jobs.get(job_id)

@@ -39,7 +39,7 @@ _TRANSPORTS = frozenset(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ImageSource:
-    """What is pulled, and with which login."""
+    """The address of an image, and the login for its registry."""
 
     address: str
     login: RegistryCredentialRecord | None = None
@@ -49,7 +49,7 @@ class ImageSource:
 
 
 def visible(tx: Transaction, caller: Caller) -> list[ImageRecord]:
-    """One's own, the public ones, those that are shared with one; operators see all."""
+    """The caller's own, the public and the shared images; for operators all."""
     images = tx.images.images()
     return images if caller.is_operator else [image for image in images if _sees(tx, caller.name, image)]
 
@@ -69,7 +69,7 @@ def check_source(tx: Transaction, user: str, image: str) -> None:
 
 
 def source_of(tx: Transaction, user: str, image: str) -> ImageSource:
-    """What a user's job pulls for this name or address, as it is now."""
+    """The address and login of an image that a user's job names, as of now."""
     record = _image_of(tx, user, image)
     address = record.address if record is not None else image
     check_address(address, "image")
@@ -124,7 +124,7 @@ def _sees(tx: Transaction, user: str, image: ImageRecord) -> bool:
 
 
 def create(work: Work, caller: Caller, image: ImageRecord) -> ImageRecord:
-    """One's own, or, by an operator, a public one that belongs to the platform."""
+    """Creates an image of the caller, or, for an operator, a public image of the platform."""
     if not IMAGE_NAME.fullmatch(image.name):
         raise Invalid(
             f"the image name {image.name!r} is not allowed: up to 63 small letters, digits, '.', '_' and '-'",
@@ -223,7 +223,7 @@ def _detail(image: ImageRecord) -> dict[str, Any]:
 
 
 def logins(tx: Transaction, caller: Caller) -> list[RegistryCredentialRecord]:
-    """One's own; operators also see the platform's."""
+    """The caller's registry logins; for operators also the platform's."""
     own = tx.images.credentials(caller.name)
     return [*own, *tx.images.credentials(PUBLIC_OWNER)] if caller.is_operator else own
 

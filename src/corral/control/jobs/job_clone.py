@@ -106,7 +106,7 @@ def _request(request: Request, spec: JobSpec, change: JobChange) -> Request:
 
 
 def _own_labels(spec: JobSpec, change: JobChange) -> dict[str, str]:
-    """Those that a person gave."""
+    """The labels that users gave, without those that corral sets."""
     kept = {key: value for key, value in spec.labels.items() if key not in (FLAVOR_LABEL, PACKAGE_LABEL, KEPT_LABEL)}
     return {**kept, **change.draft.spec.labels}
 

@@ -148,7 +148,9 @@ def _reshaped(state: State, job: Job, spec: JobSpec, change: JobChange, catalog:
 
 
 def _with_preemptible(job: Job, preemptible: bool | None) -> Job:
-    """Only before the first start: a job that has borrowed GPUs must stay preemptible."""
+    """Sets whether the job may be preempted. Only before the first start: a job that has borrowed GPUs must stay
+    preemptible.
+    """
     wanted = job.kind.is_preemptible if preemptible is None else preemptible
     if job.attempt and wanted != job.preemptible:
         raise WrongState(f"{job.id} has started before: whether it may be preempted stays", state=job.state)
@@ -180,7 +182,7 @@ def _coming_after(work: Work, caller: Caller, job: Job, refs: tuple[str, ...]) -
 
 
 def _differences(before: JobRecord, after: JobRecord) -> dict[str, Any]:
-    """For the audit log: what a field was, and what it is."""
+    """The changed fields for the audit log, each with its old and new value."""
     was, now = _facts(before), _facts(after)
     return {field: {"was": was[field], "is": now[field]} for field in was if was[field] != now[field]}
 

@@ -1,5 +1,6 @@
-"""What kind of job a job is: by what it runs and on how many nodes, so that no user can choose which quota counts
-it."""
+"""Derives the kind of a job from its program and its number of nodes, so that users cannot choose the quota that counts
+it.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def derived_kind(spec: JobSpec, request: Request) -> JobKind:
 
 
 def check_declared(declared: JobKind | None, spec: JobSpec, request: Request) -> None:
-    """What a person calls a job must be what it is."""
+    """Refuses a declared kind that is not the kind of the job."""
     kind = derived_kind(spec, request)
     if declared is None or declared is kind:
         return

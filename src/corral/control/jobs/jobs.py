@@ -195,7 +195,7 @@ def stop(work: Work, caller: Caller, ref: str) -> Job:
 
 
 def requeue(work: Work, caller: Caller, ref: str) -> Job:
-    """Let a job that runs go back to its queue, with a warning and a grace time to save; it costs no retry."""
+    """Requeues a running job after a warning and a grace time to save; the requeue costs no retry."""
     job = own_job(work, caller, ref)
     if job.state is JobState.STOPPING and job.stopping_for is EndReason.PREEMPTED:
         return job
@@ -297,7 +297,7 @@ def _admit_starting(work: Work, jobs: Sequence[Job], drafts: Sequence[JobDraft])
 
 
 def _check_surroundings(work: Work, caller: Caller, spec: JobSpec) -> None:
-    """What its program finds around it: secrets, and an image, or the node's own files with a virtual environment."""
+    """Checks the environment of the program: its secrets, and its image, or the virtual environment on the node."""
     secrets.check_uses(work.tx, caller.name, spec.secrets)
     if spec.image is not None:
         images.check_source(work.tx, caller.name, spec.image)
@@ -311,7 +311,7 @@ def check_nodes(request: Request, kind: JobKind) -> None:
 
 
 def request_for(request: Request, elastic: Elastic | None) -> Request:
-    """What it surely gets is what lines, limits and quotas count."""
+    """The guaranteed request, which waiting lines, limits and quotas count: the minimum of an elastic job."""
     return request if elastic is None else replace(request, gpus=elastic.min_gpus, gpu_milli=0)
 
 

@@ -97,7 +97,7 @@ class Rendered:
 
 
 def problems_of(preset: Preset) -> Iterator[tuple[Place, str]]:
-    """What is wrong with a template, and where."""
+    """The problems of a template, each with its place."""
     if SETTING_NAME.fullmatch(preset.name) is None:
         yield ("name",), f"the name {preset.name!r} is not allowed: up to 63 letters, digits, - and _"
     if preset.image is not None and preset.venv is not None:
@@ -277,7 +277,7 @@ def _picked(parameter: Parameter, value: str, assets: Sequence[PresetAssetRecord
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:
-    """In one pass: a value that looks like a place is not filled again."""
+    """Replaces all places by their values in one pass, so that a value is not replaced again."""
 
     def fill(match: re.Match[str]) -> str:
         name = match.group(1)

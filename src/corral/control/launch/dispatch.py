@@ -1,4 +1,4 @@
-"""After a commit: puts the effects that a unit of work decided into the outboxes of the engines.
+"""Puts, after a commit, the effects that a unit of work decided into the outboxes of the engines.
 
 A launch becomes an order here. Files of the job are not touched: the outbox prepares them on its own thread. An effect
 that cannot be dispatched now is found again by reconciling.

@@ -40,7 +40,7 @@ class ResumePoints:
         self._lookups[order.attempt_id] = self._checkpoints.look_up(order.job_id, order.user, answer)
 
     def end(self, attempt_id: str) -> None:
-        """It is found, or the attempt is stopped: then nothing is read for it any more."""
+        """Ends the lookup of an attempt that has its resume point or was stopped."""
         lookup = self._lookups.pop(attempt_id, None)
         if lookup is not None:
             lookup.cancel()

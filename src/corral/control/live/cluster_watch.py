@@ -1,5 +1,6 @@
-"""What clusters say: each is observed every few seconds, on a thread of its own, so that a slow cluster does not delay
-the others; between that, engines report by themselves."""
+"""Observation of clusters: each is observed every few seconds on its own thread, so that a slow cluster does not delay
+the others. In between, engines report changes themselves.
+"""
 
 from __future__ import annotations
 

@@ -281,7 +281,7 @@ class Controller:
             self._planner.failed(self._state, cycle_failure)
 
     def _one_by_one(self, turn: Turn, error: Exception) -> None:
-        """After a turn that failed even without a cycle."""
+        """Runs the requests of a failed turn one by one, without a cycle."""
         if not self._reload(turn):
             return
         if len(turn.requests) == 1:

@@ -86,13 +86,13 @@ class Inbox:
     # ---------------------------------------------------------------- the controller
 
     def accept(self) -> None:
-        """Take everything in again, unless the box is closed for good."""
+        """Accepts requests and reads again, unless the inbox is closed."""
         with self._arrived:
             if not self._is_closed:
                 self._refusal, self._refuses_reads = None, False
 
     def refuse(self, why: Why, *, reads: bool) -> None:
-        """From now on, and whatever waits. With `reads`, also those who only read."""
+        """Refuses waiting and later requests, and with `reads` also reads."""
         with self._arrived:
             if self._is_closed:
                 return
@@ -106,14 +106,14 @@ class Inbox:
             each.fail(why())
 
     def close(self, why: Why) -> None:
-        """For good."""
+        """Closes the inbox: everything is refused from now on."""
         self.refuse(why, reads=True)
         with self._arrived:
             self._is_closed = True
             self._arrived.notify_all()
 
     def take(self, rest_seconds: Callable[[], float]) -> tuple[list[Request], list[Read]]:
-        """What has arrived, after at most so long a wait."""
+        """Waits up to `rest_seconds()` and returns the requests and reads that have arrived."""
         with self._arrived:
             if not (self._requests or self._reads or self._is_closed) and (rest := rest_seconds()) > 0:
                 self._arrived.wait(timeout=rest)
@@ -127,7 +127,7 @@ class Inbox:
             return requests, self._take_reads()
 
     def take_reads(self, seconds: float) -> list[Read]:
-        """Those who only read, after at most so long a wait."""
+        """Waits up to `seconds` and returns the reads that have arrived."""
         with self._arrived:
             if not (self._reads or self._is_closed):
                 self._arrived.wait(timeout=seconds)

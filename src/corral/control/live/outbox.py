@@ -154,7 +154,7 @@ class Outbox:
         self._effects.put(_Sign.HURRY)
 
     def backlog(self) -> Backlog:
-        """What waits for the engine now. May be called from any thread."""
+        """The effects that wait for the engine. Safe to call from any thread."""
         count = len(self._waiting)
         return Backlog(waiting=count, trouble=self._trouble if count else "")
 
@@ -418,7 +418,7 @@ def lanes_of(
     not_taken: Callable[[str, str], None],
     failed: Callable[[str, str], None],
 ) -> Lanes:
-    """As many outboxes as the engine takes launches at the same time; the arguments are those of `Outbox`."""
+    """Creates one outbox per launch that the engine takes at the same time; the arguments are those of `Outbox`."""
     count = engine.launches_at_once if isinstance(engine, LaunchesAtOnce) else 1
     names = [name, *(f"{name}-{number}" for number in range(2, count + 1))]
     return Lanes([Outbox(lane, engine, workspace, refused, checkpoints, prepare, not_taken, failed) for lane in names])

@@ -1,5 +1,6 @@
-"""What an engine could not take and must be offered again: each thing after a pause of its own that grows, so that one
-that never works holds up no other."""
+"""Retries of what an engine could not take: each subject has its own back-off, so that one that always fails does not
+delay others.
+"""
 
 from __future__ import annotations
 
@@ -37,14 +38,14 @@ class PutBack(Generic[Thing]):
         return None if found is None else found.thing
 
     def put(self, subject: Hashable, thing: Thing) -> None:
-        """It was tried and could not be done. Something new about the subject begins with a short pause again."""
+        """Records a failed try. A new value for the subject starts with a short pause again."""
         found = self._waiting.get(subject)
         tries = found.tries + 1 if found is not None and found.thing is thing else 1
         rounds = PAUSES[min(tries, len(PAUSES)) - 1]
         self._waiting[subject] = _Waiting(thing=thing, tries=tries, rounds_left=rounds)
 
     def drop(self, subject: Hashable) -> Thing | None:
-        """What waited, if anything did."""
+        """Removes and returns the value that waited for the subject, if any."""
         found = self._waiting.pop(subject, None)
         return None if found is None else found.thing
 

@@ -66,7 +66,7 @@ def not_taken(work: Work, attempt_id: str, reason: str) -> None:
 
 
 def reconcile(work: Work, cluster: str, observation: Observation, observed_at: float) -> None:
-    """Bring the store into agreement with an observation, and send the engine the effects that it has missed.
+    """Updates the store from an observation, and sends the engine the effects that it has missed.
 
     `observed_at` is a time before the observation was made: attempts that are younger may be absent from it.
     """

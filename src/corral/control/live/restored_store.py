@@ -37,7 +37,9 @@ def is_from_backup(work: Work, job: Job) -> bool:
 
 
 def jobs_with_later_attempts(work: Work, unheld: Iterable[str]) -> set[str]:
-    """Of these attempts, which run although no job holds them, the jobs that hold an earlier one."""
+    """The jobs whose later attempt runs although they hold an earlier one; `unheld` are running attempts that no job
+    holds.
+    """
     found = set()
     for attempt_id in unheld:
         job_id, number = _parts(attempt_id)

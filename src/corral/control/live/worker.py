@@ -97,7 +97,7 @@ class Worker:
         self._thread.start()
 
     def wake(self) -> None:
-        """There is something to do: the next round begins now, or right after the present one."""
+        """Starts the next round now, or right after the present one."""
         self._woken.set()
 
     def ask_to_stop(self) -> None:

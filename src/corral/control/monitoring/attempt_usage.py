@@ -14,7 +14,7 @@ from corral.core.monitoring.attempt_usage import Measured, Sample
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UsageTotals:
-    """What some attempts held and used together, so far."""
+    """The resources that some attempts held and used together so far."""
 
     gpu_hours: float = 0.0
     measured_gpu_hours: float = 0.0

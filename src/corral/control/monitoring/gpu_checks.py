@@ -57,7 +57,7 @@ class CheckRules:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CheckOutcome:
-    """What the program of a check has reported; None in place of one means that it reported nothing."""
+    """The report of a check's program. None in place of an outcome means that the program reported nothing."""
 
     measurements: tuple[Measurement, ...] = ()
     problems: tuple[Problem, ...] = ()

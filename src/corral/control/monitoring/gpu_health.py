@@ -32,7 +32,7 @@ MAX_REASON = 500
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HealthChange:
-    """A judgement: from what it was made, and what it comes to."""
+    """A change of a GPU's condition: the one before and the one after."""
 
     before: Condition
     after: Condition
@@ -107,7 +107,7 @@ def clear_after_check(work: Work, gpu_id: str, requested_by: str) -> None:
 
 
 def begin_self_test(work: Work, caller: Caller, gpu_id: str) -> Gpu:
-    """Take a free GPU out of use for a test."""
+    """Takes a free GPU out of use for a self-test."""
     require_operator(caller, "manage nodes and GPUs")
     gpu = _known(work.state, gpu_id)
     if gpu_id in work.state.testing:
@@ -170,7 +170,7 @@ def forget_old(work: Work) -> None:
 
 
 def forget(work: Work, gpu_ids: Iterable[str]) -> None:
-    """These GPUs are gone, or as good as new."""
+    """Deletes the conditions of GPUs that are removed or replaced."""
     known = [gpu_id for gpu_id in gpu_ids if gpu_id in work.state.conditions]
     if known:
         work.tx.health.delete_conditions(known)
@@ -246,7 +246,7 @@ def _save(work: Work, conditions: Sequence[Condition]) -> None:
 
 
 def _put_health(work: Work, healths: dict[str, GpuHealth]) -> None:
-    """Bring the snapshot up to date: each node once, and only what differs."""
+    """Updates the health of GPUs in the snapshot: each node once, and only changed values."""
     by_node: defaultdict[str, list[Gpu]] = defaultdict(list)
     for gpu_id, health in healths.items():
         gpu = _known(work.state, gpu_id)

@@ -22,7 +22,7 @@ from corral.core.monitoring.idleness import Activity, IdleRules
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sighting:
-    """What was seen of one attempt's use of its GPUs."""
+    """The observed GPU use of one attempt."""
 
     job_id: str
     attempt: int
@@ -50,7 +50,9 @@ def outlived(state: State) -> list[str]:
 
 
 def review(work: Work, sightings: Sequence[Sighting], rules: IdleRules) -> None:
-    """Warn who is idle, let go who works again, stop who was idle for too long. Reviewing twice changes nothing."""
+    """Warns idle jobs, withdraws warnings of jobs that work again, and stops jobs that were idle for too long. A second
+    call with the same input changes nothing.
+    """
     _drop(work, outlived(work.state))
     for sighting in sightings:
         job = _running(work.state, sighting.job_id, sighting.attempt)

@@ -66,7 +66,7 @@ def job_series(
     *,
     per_gpu: bool = False,
 ) -> list[Series]:
-    """Of each GPU that the job held while it held it, or of all of them together."""
+    """The series of each GPU while the job held it, or one series over all of them."""
     found: list[Series] = []
     for metric in metrics:
         by_subject: dict[str, list[Point]] = {}

@@ -26,7 +26,7 @@ class Dimension(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GpuHours:
-    """What everything with one key held and used within a span."""
+    """The GPU hours held and used within a span, summed for one key."""
 
     #: of the dimension; "" means: in no group, or without GPUs
     key: str
@@ -41,7 +41,7 @@ class GpuHours:
 
     @property
     def utilization(self) -> float | None:
-        """None when nothing was measured."""
+        """The mean utilization; None if nothing was measured."""
         return self.busy_gpu_hours / self.measured_gpu_hours if self.measured_gpu_hours else None
 
 
@@ -100,7 +100,7 @@ def part_within(record: UsageRecord, since: float, until: float, now: float) -> 
 
 
 def gpu_hours_of(record: UsageRecord, since: float, until: float, now: float) -> GpuHours:
-    """What one attempt held and used within a span; the key is its own id."""
+    """The GPU hours of one attempt within a span; the key is the attempt's id."""
     part, measured = part_within(record, since, until, now), record.measured
     return GpuHours(
         key=record.attempt_id,
@@ -145,6 +145,6 @@ def _added_up(
 
 
 def _is_within(record: UsageRecord, since: float, until: float) -> bool:
-    """As `UsageTable.between` has it."""
+    """Whether the attempt held resources within the span, by the rule of `UsageTable.between`."""
     begins = since <= record.planned_at
     return record.planned_at < until and (begins or record.ended_at is None or record.ended_at > since)

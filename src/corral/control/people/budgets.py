@@ -88,7 +88,7 @@ class Statement:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StatementLine:
-    """What one attempt was charged or refunded within a statement, or one grant."""
+    """One line of a statement: the charge or refund of an attempt, or a grant."""
 
     kind: EntryKind
     at: float
@@ -150,7 +150,7 @@ def set_price(work: Work, caller: Caller, model: str, price: Price) -> Price:
 
 
 def delete_price(work: Work, caller: Caller, model: str) -> None:
-    """From now on the model has weight 1 and costs no money."""
+    """Deletes the price of a GPU model: from now on it has weight 1 and costs no money."""
     require_operator(caller, "set prices")
     if model not in work.tx.budgets.prices():
         raise NotFound(f"GPU model {model!r} has no price", field="model")

@@ -34,7 +34,7 @@ class GroupView:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GroupChange:
-    """What is to be different about a group."""
+    """The requested changes of a group."""
 
     description: str | None = None
     add_users: tuple[str, ...] = ()
@@ -100,7 +100,7 @@ def edit(work: Work, caller: Caller, name: str, change: GroupChange) -> GroupRec
 
 
 def delete(work: Work, caller: Caller, name: str) -> None:
-    """Only an empty one: without users and without a pool."""
+    """Deletes an empty group: one without users and without a pool."""
     require_operator(caller, "manage groups")
     group = existing(work.tx, name)
     if name == DEFAULT_GROUP:
@@ -130,7 +130,7 @@ def delete(work: Work, caller: Caller, name: str) -> None:
 
 
 def follow(work: Work, users: Iterable[UserRecord]) -> None:
-    """Bring the snapshot in step with where these users belong now."""
+    """Updates the memberships of these users in the snapshot."""
     pool_of = {group.name: group.pool for group in work.tx.people.groups()}
     for user in users:
         member = Membership(group=user.group, pool=pool_of.get(user.group) if user.group else None)
@@ -153,7 +153,7 @@ def group_views(tx: Transaction) -> list[GroupView]:
 
 
 def _free_users(tx: Transaction, names: Sequence[str], *, field: str) -> list[UserRecord]:
-    """These users, if none of them is in a group."""
+    """Returns these users; refuses if one of them is in a group."""
     users = _users(tx, names, field=field)
     taken = [user for user in users if user.group is not None]
     if taken:

@@ -59,7 +59,7 @@ def may_see_job(caller: Caller, owner: str) -> bool:
 
 
 def functions_of(tx: Transaction, user: UserRecord) -> frozenset[Function]:
-    """What a user may do now."""
+    """The functions that a user may use now."""
     if user.role is Role.OPERATOR:
         return frozenset(Function)
     for group in tx.people.permission_groups():
@@ -92,7 +92,7 @@ def edit(
     functions: Collection[Function] | None = None,
     description: str | None = None,
 ) -> None:
-    """What its users do already is not touched: a job that waits or runs goes on."""
+    """Changes a permission group. Jobs that already wait or run are not affected."""
     require_operator(caller, "manage permission groups")
     group = existing(work.tx, name)
     changed = replace(

@@ -39,7 +39,7 @@ class QuotaEdit:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KindUsage:
-    """What a user may hold with jobs of one kind. Held and asked resources count against the quota together."""
+    """The quota and use of one kind of jobs. Held and asked resources count against the quota together."""
 
     quota: Quota
     #: by jobs that have an allocation
@@ -77,7 +77,7 @@ def set_quota(
     quotas: Mapping[JobKind, Quota],
     volumes: Mapping[VolumeType, int | None] | None = None,
 ) -> None:
-    """What a user may hold from now on, for the kinds and types that are named."""
+    """Sets a user's quotas for the named kinds and volume types."""
     require_operator(caller, "set quotas")
     _check_users(work.tx, [name])
     _put(work, name, quotas, volumes or {})
@@ -103,13 +103,14 @@ def edit_quotas(work: Work, caller: Caller, names: Sequence[str] | None, edit: Q
 
 
 def give_default(work: Work, name: str) -> None:
-    """What every new user gets; nothing, unless the settings say otherwise."""
+    """Gives a new user the default quotas of the settings; without those, none."""
     _put(work, name, work.state.policies.default_quota, work.state.policies.default_volume_bytes)
 
 
 def volume_quotas_of(tx: Transaction) -> dict[tuple[str, VolumeType], VolumeUsage]:
-    """For each user who has volumes or a limit, as far as the store knows: what jobs hold of their nodes' disks is not
-    in it."""
+    """The volume quotas and use of each user who has volumes or a limit. Local disks of nodes are not included: the
+    store does not know them.
+    """
     limits = {(record.user, record.type): record.max_bytes for record in tx.people.volume_quotas()}
     held = held_of(tx)
     return {key: VolumeUsage(max_bytes=limits.get(key), held_bytes=held.get(key, 0)) for key in {**limits, **held}}
@@ -151,7 +152,9 @@ def gpus_of_each(state: State, groups: Sequence[Sequence[str]]) -> list[GpuUse]:
 
 
 def least_held(snapshot: ClusterSnapshot) -> Usage:
-    """What jobs with resources hold, elastic jobs at their minimum. Waiting jobs request the rest of `active`."""
+    """The resources that jobs hold, elastic ones counted at their minimum. Waiting jobs request the rest
+    of `active`.
+    """
     least = snapshot.held.copy()
     for job in (snapshot.jobs[job_id] for job_id in snapshot.elastic):
         least.remove(job)

@@ -24,7 +24,7 @@ Key = tuple[AccountKind, str, str]
 
 
 def visible(tx: Transaction, caller: Caller) -> list[SecretRecord]:
-    """Those that the caller's jobs can use; operators also see the secrets of all groups."""
+    """The secrets that the caller's jobs can use; for operators also those of all groups."""
     group = _group_of(tx, caller.name)
     return [secret for secret in tx.secrets.all() if _is_seen(secret, caller, group)]
 

@@ -1,7 +1,7 @@
 """Sign-in providers: which services may authenticate users, and which of their users may sign in.
 
-Decides what a valid provider is, who is let in and under which name. How a provider is asked is the server's business;
-its secrets arrive here encrypted. Local sign-in is not a provider: it cannot be switched off.
+Decides whether a provider is valid, which identities may sign in, and their user names. The server sends the requests
+to providers; their secrets arrive here encrypted. Local sign-in is not a provider: it cannot be switched off.
 """
 
 from __future__ import annotations
@@ -88,8 +88,9 @@ def edit_provider(work: Work, caller: Caller, provider_id: str, changes: Mapping
 
 
 def delete_provider(work: Work, caller: Caller, provider_id: str) -> list[str]:
-    """Forget the provider and everyone it knows. Its users stay, with their jobs, but are signed out and have no way
-    in until an operator gives them a password; their names."""
+    """Deletes a provider and its identities; returns the names of its users. They keep their accounts and jobs, but are
+    signed out and cannot sign in until an operator sets a password.
+    """
     require_operator(caller, "manage sign-in providers")
     provider = existing(work.tx, provider_id)
     _protect_last_operator(work.tx, provider, "delete")
@@ -198,7 +199,7 @@ def _edit_action(before: ProviderRecord, after: ProviderRecord, changes: Mapping
 
 
 def _detail(provider: ProviderRecord) -> dict[str, Any]:
-    """What the audit log says of a provider: no secret, not even an encrypted one."""
+    """The details of a provider for the audit log, without secrets, even encrypted ones."""
     return {
         "kind": provider.kind,
         "issuer": provider.issuer,
@@ -367,7 +368,9 @@ def _on_board(
 
 
 def _user_of(tx: Transaction, identity: IdentityRecord) -> UserRecord | None:
-    """By what the user's own record says: a name in an identity may meanwhile belong to another user."""
+    """Finds the user by the identity in the user's own record: a name in an identity may meanwhile belong to another
+    user.
+    """
     matching = [user for user in tx.people.users() if _is_same(user, identity)]
     return matching[0] if matching else None
 

@@ -120,7 +120,7 @@ def edit_user(
 def edit_profile(
     work: Work, caller: Caller, *, display_name: str | None = None, email: str | None = None
 ) -> UserRecord:
-    """One's own name and address."""
+    """Changes the caller's own display name and e-mail address."""
     user = existing(work.tx, caller.name)
     changed = replace(
         user,
@@ -164,8 +164,9 @@ def delete_user(work: Work, caller: Caller, name: str) -> None:
 def change_password(
     work: Work, caller: Caller, password_hash: str, *, revoke_tokens: bool = False, kept: str = ""
 ) -> UserRecord:
-    """One's own; the old one was checked by the server. Sessions end, this caller signs in again. With `revoke_tokens`
-    all tokens end, too, except `kept`, the id of the one that the caller uses."""
+    """Changes the caller's own password; the server has checked the old one. All sessions end. With `revoke_tokens` all
+    tokens are revoked, too, except the one with the id `kept`.
+    """
     user = existing(work.tx, caller.name)
     changed = replace(user, password_hash=password_hash, must_change_password=False)
     work.tx.people.save_user(changed)
@@ -185,7 +186,7 @@ def create_token(work: Work, caller: Caller, credential: CredentialRecord) -> Cr
 
 
 def add_credential(work: Work, caller: Caller, credential: CredentialRecord) -> CredentialRecord:
-    """What a sign-in gives. Whether the caller may have it was checked before."""
+    """Stores the credential of a sign-in. The server has checked that the caller may have it."""
     work.tx.credentials.add(credential)
     work.tx.people.saw_user(credential.user, work.now)
     action = "token.created" if credential.kind is CredentialKind.TOKEN else "user.signed-in"
@@ -247,7 +248,7 @@ def _checked_email(text: str) -> str:
 
 
 def _changes(before: UserRecord, after: UserRecord) -> dict[str, Any]:
-    """What an edit changed, for the audit log; of a password only that it did."""
+    """The changed fields for the audit log; a new password is only reported as changed."""
     shown = ("role", "disabled", "permission_group", "display_name", "email")
     changed = {name: getattr(after, name) for name in shown if getattr(after, name) != getattr(before, name)}
     return changed | ({"password": True} if after.password_hash != before.password_hash else {})

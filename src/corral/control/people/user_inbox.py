@@ -85,7 +85,7 @@ def page(tx: Transaction, user: str, *, unread_only: bool, cursor: str | None, l
 
 
 def mark_read(work: Work, caller: Caller, until: int) -> InboxState:
-    """Everything up to this event is read; an older mark changes nothing."""
+    """Marks everything up to this event as read; an older mark changes nothing."""
     before = state_of(work.tx, caller.name)
     after = replace(before, read_until=max(before.read_until, min(until, work.tx.events.last_id())))
     return _kept(work, caller, before, after)

@@ -1,4 +1,4 @@
-"""What the control layer needs of the world, as protocols. Adapters implement them; nothing here does anything.
+"""The protocols of the adapters that the control layer needs. There is no code here.
 
 Docstrings are contracts: what must be quick, what must tolerate absence, and which error means "try again".
 """

@@ -55,8 +55,9 @@ class Checkpoints(Protocol):
     """
 
     def mark(self, job_id: str) -> int | None:
-        """Another one whenever something was added, renamed or removed since; None if there is no directory. One look
-        at the directory itself. The time of that change in nanoseconds."""
+        """The time, in nanoseconds, of the last file that was added, renamed or removed; None if there is no directory.
+        Reads only the directory's own entry.
+        """
 
     def has_any(self, job_id: str) -> bool:
         """Whether anything is there that could be resumed from. Quick: names only."""

@@ -41,7 +41,9 @@ class Instance:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RegistryLogin:
-    """Who pulls an image. The secret is in clear here: it must never be logged, nor written where others can read."""
+    """The login that pulls an image. The secret is not encrypted here: it must never be logged, nor written where
+    others can read.
+    """
 
     registry: str
     username: str
@@ -58,7 +60,7 @@ class Mount:
 
 
 class StorageKind(StrEnum):
-    """Where what an attempt mounts comes from."""
+    """The source of the data that an attempt mounts."""
 
     #: a volume that its driver has made
     VOLUME = "volume"
@@ -202,8 +204,9 @@ class Fenced(Protocol):
         """The latest term that was ever given here; 0 if none was."""
 
     def lead(self, leadership: Leadership) -> None:
-        """From now on launches and stops are this term's. Those of an older one raise EngineUnavailable, and come to
-        nothing where they were on their way already."""
+        """Sets the term of launches and stops. Those of an older term raise EngineUnavailable, and have no effect if
+        they are already under way.
+        """
 
 
 @runtime_checkable
@@ -239,18 +242,19 @@ class OnThisDisk(Protocol):
     """An engine whose attempts write to disks of the server's own machine."""
 
     def directories(self, attempt_id: str) -> Sequence[str]:
-        """Where the attempt writes besides its job's directory: what is in there belongs to the job. Quick."""
+        """The directories, besides the job's own, that the attempt writes; their contents belong to the job. Quick."""
 
     def temporary_directories(self, attempt_id: str) -> Sequence[str]:
-        """Where the attempt writes files that end with it and that it did not ask storage for: its temporary directory,
-        and what its containers change in their image. May take a moment."""
+        """The directories of files that end with the attempt, without those of requested storage: its temporary
+        directory, and the changed files of its containers. May take a moment.
+        """
 
     def kept_directory(self, attempt_id: str) -> str:
-        """Where everything is that is kept of the attempt, its log too."""
+        """The directory with everything that is kept of the attempt, including its log."""
 
 
 class EnginePartKind(StrEnum):
-    """What kind of process it is."""
+    """The kind of a process of an engine."""
 
     #: starts the supervisors of attempts
     SPAWNER = "spawner"
@@ -300,7 +304,7 @@ class HasExporters(Protocol):
     """An engine that finds the exporters of its nodes by itself, and whose nodes choose the devices of jobs."""
 
     def exporters(self) -> Sequence[NodeExporter]:
-        """Those that run now."""
+        """The exporters that run now."""
 
     def held_devices(self) -> Mapping[str, str]:
         """The device of each GPU that an attempt holds; "" if it is unknown."""
@@ -311,14 +315,14 @@ class HasParts(Protocol):
     """An engine that depends on processes of its own, or on daemons of a cluster."""
 
     def parts(self) -> Sequence[EnginePart]:
-        """As they were last seen. Quick: the cluster is not asked."""
+        """The last known state of the parts. Quick: the cluster is not queried."""
 
     def part_log(self, name: str, limit_bytes: int) -> str:
         """The end of the part's own log; "" if there is none on this machine."""
 
 
 class Engine(Protocol):
-    """What really runs attempts. Every method is idempotent by attempt id and returns within a second."""
+    """Runs attempts on a cluster. Every method is idempotent by attempt id and returns within a second."""
 
     def observe(self) -> Observation:
         """Nodes, GPUs and attempts as they are now. Raises EngineUnavailable."""
@@ -337,22 +341,24 @@ class Engine(Protocol):
         rotated away is skipped. An unknown attempt has an empty log that is at its end."""
 
     def forget(self, attempt_ids: Sequence[str], *, delete_logs: bool = False) -> None:
-        """These ends are recorded: don't report the attempts again. Logs stay unless asked otherwise."""
+        """Drops the ends of these attempts, which the store has recorded. Logs are kept unless `delete_logs` is set."""
 
     def has(self, attempt_id: str) -> bool:
         """Whether anything of it is here: it runs, or it has run and its logs are kept."""
 
     def withhold(self, node: str, reason: str) -> None:
-        """Let no system start a new program there, corral or another, and store the reason. Where only corral uses the
-        nodes there is nothing to do. Raises EngineUnavailable."""
+        """Keeps the cluster from starting new programs on the node, for corral or others, and stores the reason. An
+        engine whose nodes only corral uses does nothing. Raises EngineUnavailable.
+        """
 
     def release(self, node: str, *, force: bool) -> None:
-        """Let programs start there again: if corral has withheld it, or even if an administrator has. Raises
-        EngineUnavailable."""
+        """Allows programs on the node again, if corral has withheld it, or with `force` even if an administrator has.
+        Raises EngineUnavailable.
+        """
 
     def subscribe(self, sink: Callable[[AttemptStatus], None]) -> None:
         """Call `sink`, from any thread, soon after an attempt is up and after it ended. A lost event is
         found again by `observe`."""
 
     def close(self) -> None:
-        """Let go of the engine. Attempts go on running."""
+        """Closes the engine. Attempts continue to run."""

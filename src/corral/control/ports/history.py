@@ -46,7 +46,7 @@ CLUSTER = "cluster"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Point:
-    """What was measured in one step of time, from `at` on."""
+    """The measured values of one step of time, from `at` on."""
 
     at: float
     mean: float

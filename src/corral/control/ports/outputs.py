@@ -9,11 +9,11 @@ from typing import Protocol
 
 
 class OutputMissing(Exception):
-    """There is nothing of that name."""
+    """The file does not exist."""
 
 
 class OutputRefused(Exception):
-    """It is there and is not given out; the message says why."""
+    """The file exists but cannot be read by the caller; the message gives the reason."""
 
 
 class OutputKind(StrEnum):
@@ -49,13 +49,15 @@ class OpenedOutput(Protocol):
 
     @property
     def tag(self) -> str:
-        """Another one when the content is another."""
+        """An ETag: differs if the content differs."""
 
     def pieces(self, start: int, length: int) -> Iterator[bytes]:
         """A part of a file. Ends early if the file became shorter."""
 
     def members(self) -> Iterator[OutputMember]:
-        """Everything below a directory, each directory before what is in it. Each must be read before the next."""
+        """Everything below a directory, each directory before its contents. Each member must be read before the next
+        one.
+        """
 
     def close(self) -> None: ...
 

@@ -75,7 +75,7 @@ class HostReading:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Collected:
-    """What one collector saw in one look."""
+    """The readings of one collector in one round."""
 
     gpus: Sequence[GpuReading] = ()
     hosts: Sequence[HostReading] = ()

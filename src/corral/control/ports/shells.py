@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 
 class ShellChannel(IntEnum):
-    """Where output of a command was written to."""
+    """The output stream of a command."""
 
     STDOUT = 1
     STDERR = 2
@@ -18,20 +18,20 @@ class ShellStream(Protocol):
     """One command that runs in an attempt. Used in one event loop."""
 
     async def send(self, data: bytes) -> None:
-        """To its standard input. Raises EngineUnavailable."""
+        """Sends data to the standard input. Raises EngineUnavailable."""
 
     async def end_input(self) -> None:
-        """Nothing more will be sent, as far as the engine can report that to the command."""
+        """Ends the standard input, as far as the engine can report that to the command."""
 
     async def resize(self, columns: int, rows: int) -> None:
         """The size of its terminal."""
 
     def output(self) -> AsyncIterator[tuple[ShellChannel, bytes]]:
-        """Until the command has ended. Raises EngineUnavailable if the connection breaks before."""
+        """Yields the output until the command has ended. Raises EngineUnavailable if the connection breaks before."""
 
     @property
     def exit_code(self) -> int | None:
-        """After the output has ended; None if it is unknown."""
+        """The exit code, after the output has ended; None if it is unknown."""
 
     async def close(self) -> None:
         """Leave the command. Its terminal, and so a shell in it, ends."""

@@ -9,11 +9,11 @@ from typing import Protocol
 
 
 class FileMissing(Exception):
-    """There is nothing of that name."""
+    """The file does not exist."""
 
 
 class FileRefused(Exception):
-    """It is there, or its place is, and cannot be used as asked; the message says why."""
+    """The file or its directory exists but cannot be used as asked; the message gives the reason."""
 
 
 class FilesUnavailable(Exception):
@@ -48,7 +48,7 @@ class OpenedFile(Protocol):
 
     @property
     def tag(self) -> str:
-        """Another one when the content is another; with quotes, as an ETag."""
+        """An ETag, with quotes: differs if the content differs."""
 
     def pieces(self, start: int, length: int) -> Iterator[bytes]:
         """A part of it. Ends early if it became shorter."""
@@ -79,15 +79,16 @@ class VolumeFiles(Protocol):
     def listed(
         self, path: Sequence[str], *, recursive: bool, after: Sequence[str] | None, limit: int
     ) -> tuple[list[StoredFile], Sequence[str] | None]:
-        """What is in a directory, in a fixed order, and after which path there is more. A link that leads to something
-        inside is shown as that; a walk does not go through links."""
+        """Lists a directory in a fixed order; the second value is the path after which the next page begins. A link to
+        something inside is listed as its target; a recursive listing does not follow links.
+        """
 
     def stat(self, path: Sequence[str]) -> StoredFile: ...
 
     def open(self, path: Sequence[str]) -> OpenedFile: ...
 
     def make_directory(self, path: Sequence[str]) -> StoredFile:
-        """With those on the way; one that is there already stays."""
+        """Creates a directory and its missing parents; an existing one is left as it is."""
 
     def publish(self, staged: StagedFile, path: Sequence[str]) -> StoredFile:
         """Give a staged file its name, in one step: who looks sees what was there before, or all of it."""

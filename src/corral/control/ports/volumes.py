@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class VolumeUnavailable(Exception):
-    """Nothing is known about the volume at this moment, or it could not be changed: try again later."""
+    """The volume's state is unknown at this moment, or it could not be changed: try again later."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,7 +40,7 @@ class VolumeDriver(Protocol):
         """No job has it any more: what was opened for their accounts is closed again. Quick."""
 
     def path_of(self, volume_id: str) -> str | None:
-        """Where this machine sees it; None if only the nodes do."""
+        """The path of the volume on this machine; None if only the nodes have it."""
 
     def volumes(self) -> set[str]:
         """The ids of all that are there, also of those whose creation or deletion was cut short."""

@@ -44,19 +44,21 @@ class WorkbenchFiles(Protocol):
     def prepare(
         self, job_id: str, settings: Mapping[str, Any], keys: Sequence[str], relay_key: bytes | None = None
     ) -> None:
-        """Everything that the program finds when it starts; what was there before is replaced. `relay_key` is what it
-        and the server know each other by, when it runs on another machine. Raises OSError."""
+        """Writes all files that the program needs at its start, replacing old ones. `relay_key` authenticates the relay
+        and the server to each other if the program runs on another machine. Raises OSError.
+        """
 
     def put_keys(self, job_id: str, keys: Sequence[str]) -> bool:
-        """Whose SSH keys are let in from now on; whether that changed anything. A workbench without a directory is
-        left alone."""
+        """Replaces the SSH keys that may connect; returns whether they changed. A workbench without a directory is
+        ignored.
+        """
 
     def status(self, job_id: str) -> WorkbenchStatus | None:
-        """Its last status; None if there is none, or it is invalid."""
+        """The workbench's last status; None if there is none, or it is invalid."""
 
 
 class ToolProbe(Protocol):
     """Looks for programs where a workbench without an image would run."""
 
     def missing(self, needed: Sequence[Tool], *, venv: str | None, env: Mapping[str, str]) -> list[Tool]:
-        """Those of the needed ones that are not there. Quick."""
+        """The needed tools that are not installed. Quick."""

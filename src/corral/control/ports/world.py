@@ -29,7 +29,7 @@ class Workspace(Protocol):
         the controller's thread."""
 
     def remove(self, job_ids: Sequence[str]) -> None:
-        """With everything in it. Unknown jobs are left alone."""
+        """Removes the directories of these jobs. Unknown jobs are ignored."""
 
 
 class ReportFiles(Protocol):
@@ -39,13 +39,13 @@ class ReportFiles(Protocol):
         """All of them or none, also after a crash; what was there before is replaced."""
 
     def path(self, report_id: str, name: str) -> Path | None:
-        """Where a file lies; None if there is none."""
+        """The path of a report's file; None if there is none."""
 
     def remove(self, report_ids: Collection[str]) -> None:
-        """With everything in them. Unknown reports are left alone."""
+        """Removes the files of these reports. Unknown reports are ignored."""
 
     def ids(self) -> set[str]:
-        """Of which reports there are files."""
+        """The ids of the reports that have files."""
 
 
 class NoticeRefused(Exception):

@@ -1,4 +1,4 @@
-"""What is kept about things, beyond what the scheduler needs to decide.
+"""Stored records, with everything that the scheduler does not need for its decisions.
 
 Records are values like those of the core: a use case reads one, makes a changed copy and saves it in the store.
 """

@@ -10,7 +10,7 @@ from corral.core.alerts.model import AlertState, Severity
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChannelRecord:
-    """Where notices are sent."""
+    """A destination of notices."""
 
     name: str
     #: encrypted; never shown

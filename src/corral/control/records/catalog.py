@@ -62,7 +62,7 @@ class Visibility(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ImageRecord:
-    """What jobs can run in, by name."""
+    """A container image for jobs, by name."""
 
     name: str
     address: str
@@ -89,7 +89,7 @@ class RegistryCredentialRecord:
 
 
 class AssetKind(StrEnum):
-    """What operators register for the trainings of presets."""
+    """The kinds of models and data that operators register for the trainings of presets."""
 
     MODEL = "model"
     DATASET = "dataset"

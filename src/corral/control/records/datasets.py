@@ -21,14 +21,14 @@ SHORT_LENGTH = 12
 
 
 class MetadataKind(StrEnum):
-    """Where the history of a target's datasets is kept."""
+    """The storage of the history of a target's datasets."""
 
     STORE = "store"
     GIT = "git"
 
 
 class ByteStorage(StrEnum):
-    """Where the bytes of a target's datasets are kept."""
+    """The storage of the bytes of a target's datasets."""
 
     DIRECTORY = "directory"
     OBJECT = "object"

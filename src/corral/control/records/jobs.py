@@ -47,7 +47,7 @@ class MountSpec:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobSpec:
-    """What a job runs, and what describes it."""
+    """The program of a job and its description."""
 
     command: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
@@ -129,7 +129,7 @@ class UnreadableRow:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UsageRecord:
-    """What one attempt held and used. Kept when its job is deleted: reports are made from it."""
+    """The resources that one attempt held and used. The record outlives its job: reports are made from it."""
 
     attempt_id: str
     job_id: str
@@ -170,7 +170,7 @@ class UsageRecord:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UsageUpdate:
-    """How one attempt goes on: the part of its usage that changes after it was planned."""
+    """The part of an attempt's usage that changes after the attempt was planned."""
 
     attempt_id: str
     started_at: float | None = None

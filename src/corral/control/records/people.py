@@ -26,7 +26,7 @@ LOCAL_PROVIDER = "local"
 
 
 class Function(StrEnum):
-    """What a permission group can allow. Operators may do everything."""
+    """The functions that a permission group can allow. Operators may use all."""
 
     TRAIN = "train"
     DISTRIBUTE = "distribute"

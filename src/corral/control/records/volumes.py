@@ -50,7 +50,7 @@ class VolumeRecord:
 
     @property
     def snapshot_volume(self) -> Volume:
-        """What of it can change a decision."""
+        """The fields of the volume that the scheduler needs."""
         return Volume(
             id=self.id,
             name=self.name,

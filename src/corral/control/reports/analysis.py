@@ -42,7 +42,7 @@ class Snapshot:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Past:
-    """What the store has about the period."""
+    """The stored records of the period."""
 
     usage: tuple[UsageRecord, ...]
     packages: tuple[PackageSize, ...] = ()

@@ -16,7 +16,7 @@ DAY = 24 * HOUR
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Span:
-    """From `since` up to, but without, `until`."""
+    """The span from `since` up to, but without, `until`."""
 
     since: float
     until: float
@@ -35,7 +35,7 @@ NO_HOURS = GpuHours(key="")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Share:
-    """What one user, group or GPU model has of the whole."""
+    """The share of one user, group or GPU model in the total."""
 
     name: str
     hours: GpuHours
@@ -76,7 +76,7 @@ class Reason:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcomes:
-    """What became of jobs. Those that ended are counted by their last attempt in the span."""
+    """The outcomes of jobs. Jobs that ended are counted by their last attempt in the span."""
 
     submitted: int = 0
     #: attempts that got their GPUs
@@ -94,7 +94,7 @@ class Outcomes:
 
     @property
     def failure_rate(self) -> float | None:
-        """Of those that were left to run to their end: who stops a job does not call it failed."""
+        """The share of failed jobs among those that ended by themselves; stopped jobs do not count."""
         finished = self.completed + self.failed
         return self.failed / finished if finished else None
 
@@ -114,7 +114,7 @@ class Waiting:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bin:
-    """From `low` up to, but without, `high`; None means without end."""
+    """The bin from `low` up to, but without, `high`; None means no upper end."""
 
     low: float
     high: float | None
@@ -182,7 +182,7 @@ class Totals:
 
     @property
     def is_empty(self) -> bool:
-        """Nothing was submitted, and nothing held GPUs, started or ended."""
+        """Whether nothing was submitted, held GPUs, started or ended."""
         return not (self.hours.gpu_hours or self.outcomes.submitted or self.outcomes.started or self.outcomes.ended)
 
 

@@ -48,7 +48,7 @@ MISHAPS = {"gpu.suspect": "suspected", "gpu.failed": "failed", "node.down": "dow
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Material:
-    """Everything that is known of a span and of the one before it."""
+    """The data of a span and of the one before it."""
 
     cluster: str
     title: str
@@ -331,7 +331,7 @@ def _mishaps(events: Iterable[EventRecord], span: Span, noun: str) -> tuple[Mish
 
 
 def _touches(row: UsageRecord, span: Span) -> bool:
-    """It held something in the span, or began or ended in it."""
+    """Whether the attempt held resources in the span, or began or ended in it."""
     ended = math.inf if row.ended_at is None else row.ended_at
     return row.planned_at < span.until and ended >= span.since
 

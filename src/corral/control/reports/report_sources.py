@@ -20,7 +20,7 @@ _FIRST_STEP_SECONDS = 10.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stored:
-    """What the store knows of a span and of the one before it."""
+    """The stored data of a span and of the one before it."""
 
     usage: Sequence[UsageRecord]
     submitted: int

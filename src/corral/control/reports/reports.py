@@ -83,7 +83,7 @@ def delete(work: Work, caller: Caller, report_id: str) -> None:
 
 
 def file_name(report: ReportRecord, form: str) -> str:
-    """What a file of the report is called, on the disk and by those who get it: with its first and last day."""
+    """The name of a report's file on the disk and in downloads, with its first and last day."""
     days = (datetime.fromtimestamp(at, UTC) for at in (report.since, report.until - 1))
     return f"corral-report-{'-'.join(f'{day:%Y%m%d}' for day in days)}.{form}"
 
@@ -96,8 +96,9 @@ def existing(tx: Transaction, report_id: str) -> ReportRecord:
 
 
 def finish(work: Work, report_id: str, *, summary: str, attachments: Sequence[str]) -> ReportRecord | None:
-    """It is made; one that a schedule asked for is on its way to the schedule's channels. None if it was deleted in
-    the meantime: then its files are not wanted any more."""
+    """Marks a report as ready, and queues a scheduled one for its channels. None if it was deleted meanwhile: then its
+    files can be removed.
+    """
     report = work.tx.reports.get(report_id)
     if report is None:
         return None
@@ -178,7 +179,7 @@ def run_schedules(work: Work, report_ids: Sequence[str]) -> list[ReportRecord]:
 
 
 def drop_old(work: Work) -> list[str]:
-    """Of each schedule only the newest are kept; the ids of those that went. Who calls removes their files."""
+    """Deletes all but the newest reports of each schedule; returns their ids. The caller removes their files."""
     dropped = []
     for schedule in work.tx.reports.schedules():
         for report in work.tx.reports.of_schedule(schedule.name)[KEPT_PER_SCHEDULE:]:

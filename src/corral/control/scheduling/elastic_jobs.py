@@ -25,7 +25,7 @@ USE_STEP = 0.05
 
 
 def resize(work: Work, caller: Caller, ref: str, gpus: int) -> Job:
-    """Let a running elastic job go on with so many GPUs of each of its nodes, through a checkpoint."""
+    """Resizes a running elastic job to this number of GPUs on each of its nodes, through a checkpoint."""
     job, allocation = _resizable(work, caller, ref, gpus)
     if gpus == job.request.gpus:
         return job
@@ -92,8 +92,9 @@ def is_news(before: float, now: float, thresholds: tuple[float, ...]) -> bool:
 
 
 def _idle_gpus(work: Work, item: Scalable, count: int) -> frozenset[str]:
-    """So many GPUs beside the job, on each node, that are neither used nor reserved for a waiting job; refused if there
-    are fewer."""
+    """Chooses `count` more GPUs on each node of the job that are neither used nor reserved for a waiting job; refuses
+    if there are fewer.
+    """
     snapshot, job = work.state.snapshot, item.job
     may_have = spare_gpus(snapshot, job) // len(item.parts)
     each = " on each node" if len(item.parts) > 1 else ""

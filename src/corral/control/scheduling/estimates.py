@@ -57,7 +57,7 @@ class Arrivals:
         self._jobs = {job.id: job for job in sorted(known, key=came_at) if came_at(job) >= since}
 
     def see(self, snapshot: SnapshotCopy, now: float) -> Recent:
-        """Those of the last day, with the ones that are new in the snapshot."""
+        """The arrivals of the last day, with those that are new in the snapshot."""
         fresh = [job for job_id, job in snapshot.jobs.items() if job_id not in self._jobs and job.attempt <= 1]
         for job in sorted(fresh, key=came_at):
             self._jobs[job.id] = job
@@ -70,7 +70,7 @@ class Arrivals:
 
 
 def arrivals_known(tables: Transaction, now: float) -> Arrivals:
-    """What the store has of the last day, when a server starts."""
+    """The stored arrivals of the last day, for the start of a server."""
     page = tables.jobs.page(JobFilter(since=now - DAY), sort="-created_at", cursor=None, limit=REMEMBERED)
     jobs = [record.job for record in page.items if record.job.queued_at is not None]
     first = tables.jobs.page(JobFilter(), sort="created_at", cursor=None, limit=1).items
@@ -91,7 +91,7 @@ def is_waiting(snapshot: SnapshotCopy, wait: Wait) -> bool:
 
 
 def worth_keeping(forecast: Forecast, snapshot: SnapshotCopy, kept: Mapping[Wait, int]) -> list[PastEstimate]:
-    """What is new in a forecast; `kept` has the horizon of what was kept last of each wait."""
+    """The new estimates of a forecast to store; `kept` has the horizon of the last stored estimate of each wait."""
     found = []
     for job_id, estimate in forecast.estimates.items():
         job = snapshot.jobs[job_id]
@@ -120,8 +120,9 @@ def keep(work: Work, estimates: Collection[PastEstimate]) -> None:
 
 
 def settle(work: Work, over: Collection[Wait]) -> dict[Wait, float]:
-    """These jobs wait no longer. Store the start of those that have started; the estimates of the others are
-    withdrawn."""
+    """Ends the estimates of jobs that wait no longer: stores the start of those that have started, withdraws the
+    others.
+    """
     attempts = work.tx.attempts.get([attempt_id(*wait) for wait in over])
     started = {wait: attempts[attempt_id(*wait)].planned_at for wait in over if attempt_id(*wait) in attempts}
     for job_id, number in [wait for wait in over if wait not in started]:

@@ -41,7 +41,7 @@ def keep_shares(work: Work) -> None:
 
 
 def _wanted(work: Work) -> dict[str, ReservationRecord]:
-    """By name: the shares with the GPUs that they should have."""
+    """The reservations of the shares by name, with the GPUs that they should have."""
     share, snapshot = work.state.policies.hybrid_share, work.state.snapshot
     if share is None or snapshot.allocation.strategy is not Strategy.HYBRID:
         return {}

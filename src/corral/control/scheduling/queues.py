@@ -64,7 +64,7 @@ def delete_many(work: Work, caller: Caller, names: Sequence[str]) -> list[str]:
 
 
 def follow_settings(work: Work) -> None:
-    """Let the default queue follow the installation's settings when these have changed.
+    """Updates the default queue when the installation's settings have changed.
 
     Between two changes of the file, an operator's edits stay: the last change counts.
     """

@@ -53,7 +53,7 @@ def _is_within(receipt: ReceiptRecord, saved_at: float | None) -> bool:
 
 
 def _closed(receipt: ReceiptRecord, job: Job) -> ReceiptRecord:
-    """Nothing more is to come once it is known what was saved and the job is back, or will never be."""
+    """Closes the receipt once the saved work is known and the job runs again or has ended."""
     is_back = receipt.back_at is not None or not job.state.is_active
     is_over = receipt.ended_at is not None and receipt.saved is not None
     return replace(receipt, is_open=not (is_back and is_over))

@@ -86,7 +86,7 @@ def edit(work: Work, caller: Caller, name: str, draft: ReservationDraft) -> Rese
 
 
 def delete(work: Work, caller: Caller, name: str) -> None:
-    """What runs on its GPUs goes on."""
+    """Deletes a reservation; jobs on its GPUs continue."""
     require_operator(caller, "manage reservations")
     record = _own(work, name)
     _drop(work, name)
@@ -95,7 +95,7 @@ def delete(work: Work, caller: Caller, name: str) -> None:
 
 
 def tidy(work: Work) -> int:
-    """Those that are over leave the snapshot, and later the list; how many left the list."""
+    """Removes expired reservations from the snapshot and, later, from the store; returns how many were deleted."""
     for record in work.tx.reservations.all():
         if not record.is_over and window_of(record.reservation)[1] <= work.now:
             work.tx.reservations.save(replace(record, is_over=True))
@@ -154,7 +154,7 @@ def forget_user(work: Work, user: str) -> None:
 
 
 def forget_gpus(work: Work, gpus: Collection[str]) -> None:
-    """GPUs are gone for good. A reservation goes on with what it has left, and one that has nothing left is deleted."""
+    """Removes deleted GPUs from all reservations. A reservation without GPUs is deleted."""
     for record in work.tx.reservations.all():
         one = record.reservation
         left = tuple(gpu for gpu in one.gpus if gpu not in gpus)
@@ -190,7 +190,7 @@ def state_of(reservation: Reservation, now: float) -> ReservationState:
 def listed(
     tx: Transaction, pool: str | None = None, since: float | None = None, until: float | None = None
 ) -> list[ReservationRecord]:
-    """Those whose windows touch the given time."""
+    """The reservations whose windows overlap the given time."""
     return [
         record
         for record in tx.reservations.all()
@@ -201,7 +201,7 @@ def listed(
 
 
 def reservation_views(state: State, records: Sequence[ReservationRecord], now: float) -> list[ReservationView]:
-    """These reservations with what is in use of them now."""
+    """The views of these reservations with the GPUs in use."""
     snapshot = state.snapshot
     holders: dict[str, list[str]] = {}
     for job in snapshot.jobs.values():

@@ -20,7 +20,7 @@ NAMED = 20
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReservationDraft:
-    """What is wanted of a reservation; None leaves it as it is, or to corral."""
+    """The requested values of a reservation. None keeps the value, or lets corral choose it."""
 
     #: so many GPUs, or exactly these
     count: int | None = None
@@ -42,7 +42,7 @@ class ReservationDraft:
 
 
 def chosen_gpus(work: Work, record: ReservationRecord, draft: ReservationDraft) -> tuple[str, tuple[str, ...]]:
-    """The model and the GPUs, named ones or chosen; refused with what is in the way."""
+    """Returns the model and the GPUs, named or chosen; refuses with the jobs and reservations in conflict."""
     snapshot, wanted = work.state.snapshot, record.reservation
     taken = in_the_way(snapshot, wanted, work.now)
     kept = {*wanted.gpus} if not (draft.sets_until or draft.since is not None) else set()
@@ -112,7 +112,7 @@ def _too_few(work: Work, wanted: Reservation, count: int, models: Collection[str
 
 
 def _obstacles(busy: dict[str, InTheWay]) -> str:
-    """Who has how many of them."""
+    """The jobs and reservations that hold GPUs, with their counts, as text."""
     counts: dict[str, int] = {}
     for found in busy.values():
         names = [*(f"reservation {name}" for name in found.reservations), *(f"job {job}" for job in found.jobs)]

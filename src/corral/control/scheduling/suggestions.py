@@ -48,7 +48,7 @@ class Suggestion:
 def suggestions(
     state: State, now: float, job: Job, spec: JobSpec, catalog: Catalog, *, may_go_on: Callable[[], bool]
 ) -> list[Suggestion]:
-    """What would help, the best first. `may_go_on` is asked before every trial."""
+    """The changes that would let the job start, the best first. `may_go_on` is called before every trial."""
     live = state.snapshot.jobs.get(job.id, job)
     if live.state not in (JobState.QUEUED, JobState.CREATED) or live.after:
         return []
@@ -115,7 +115,7 @@ def _changed(state: State, now: float, job: Job, spec: JobSpec, proposal: Propos
 
 
 def _planned(state: State, now: float, job: Job, changed: Job) -> Plan:
-    """What the scheduler would do if the job were like that."""
+    """The scheduler's plan if the job were changed like this."""
     was_there = job.id in state.snapshot.jobs
     state.snapshot.apply([PutJob(job=changed)])
     try:

@@ -59,7 +59,7 @@ class ScoreView:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrialRun:
-    """What would happen to a job if it were submitted now."""
+    """The result of submitting a job now, without submitting it."""
 
     refusal: Refusal | None = None
     start: Start | None = None

@@ -41,7 +41,7 @@ _JOB = re.compile(r"j-\d+")
 
 
 class NotLeading(StoreUnavailable):
-    """This server stands by: changes are made by the leader."""
+    """This server is a standby: only the leader makes changes."""
 
 
 class Follower(Controller):
@@ -99,7 +99,9 @@ class Follower(Controller):
         return super().inspect(read, *args, **kwargs)
 
     def hand_over(self, controller: Controller) -> None:
-        """This server leads: answers that began before, such as streams, continue with its controller."""
+        """Hands over to the controller when this server becomes the leader: open answers, such as streams, continue
+        with it.
+        """
         last = self.caught_up()
         self._successor = controller
         last.result()
@@ -125,7 +127,7 @@ class Follower(Controller):
         return self._place
 
     def behind_seconds(self) -> float:
-        """For how long the store was not followed."""
+        """The seconds since the store was last followed."""
         return self._clock.monotonic() - self._followed_at
 
     # ---------------------------------------------------------------- the follower's thread

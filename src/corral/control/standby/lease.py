@@ -27,7 +27,7 @@ class LeaseTimes:
 
     @property
     def gone_seconds(self) -> float:
-        """Until a lease is free whose session has left the database."""
+        """The seconds until a lease is free after its session has left the database."""
         return self.lease_seconds / 5
 
     @property

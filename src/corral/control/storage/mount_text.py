@@ -42,7 +42,7 @@ class MountRequest:
 
 
 def parse_mount(text: str) -> MountRequest:
-    """From `SOURCE:/PATH[:OPTION[,OPTION]]`. Refused with what would have been right."""
+    """Parses `SOURCE:/PATH[:OPTION[,OPTION]]`. A refusal names the valid form."""
     source, separator, rest = text.partition(":/")
     path, colon, options = rest.partition(":")
     if not separator or not source:
@@ -108,7 +108,7 @@ def check_path(path: str) -> None:
 
 
 def check_together(paths: Sequence[str]) -> None:
-    """Not twice at one path, nor one within another: what would be seen there depended on their order."""
+    """Refuses two mounts at one path, or one within another: the result would depend on their order."""
     if len(paths) > MAX_MOUNTS:
         raise Invalid(
             f"a job has {MAX_MOUNTS} mounts at most: asked {len(paths)}",

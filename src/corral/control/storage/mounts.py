@@ -32,7 +32,9 @@ def resolved(tx: Transaction, caller: Caller, mounts: Sequence[MountRequest]) ->
 
 
 def volume_mounts(mounts: Sequence[MountSpec]) -> tuple[VolumeMount, ...]:
-    """What of them can change a decision; a volume that is mounted twice is written if one of the two writes."""
+    """The volume mounts as the scheduler needs them; a volume that is mounted twice is written if one of the mounts
+    writes.
+    """
     writes: dict[str, bool] = {}
     for mount in mounts:
         if mount.volume_id is not None:
@@ -41,7 +43,7 @@ def volume_mounts(mounts: Sequence[MountSpec]) -> tuple[VolumeMount, ...]:
 
 
 def local_bytes_of(mounts: Sequence[MountSpec], nodes: int) -> int:
-    """What an attempt may fill of its nodes' own disks."""
+    """The bytes that an attempt may use on its nodes' local disks."""
     return sum(mount.size_bytes for mount in mounts if mount.kind is MountKind.LOCAL) * nodes
 
 
@@ -73,7 +75,7 @@ def in_cluster(request: Request, cluster: str | None) -> Request:
 
 
 def check_local_quota(tx: Transaction, state: State, user: str, jobs: Sequence[Job]) -> None:
-    """What live jobs may fill of their nodes' own disks counts like a volume of that type."""
+    """Checks the quota of local disks: the bytes that live jobs may use count like a volume of that type."""
     asked = sum(job.local_bytes for job in jobs)
     if not asked:
         return
@@ -157,7 +159,7 @@ def storage_orders(spec: JobSpec, known: Mapping[str, Volume]) -> tuple[StorageO
 
 
 def _own_name(name: str, kind: MountKind, taken: set[str]) -> str:
-    """Of two mounts that are called alike the second is NAME-2: each has a variable of its own."""
+    """The name of a mount; a second one with the same name becomes NAME-2, as each has its own variable."""
     name = "local" if kind is MountKind.LOCAL else name.partition("@")[0]
     number, found = 1, name
     while variable(found) in taken:

@@ -74,7 +74,7 @@ def edit(work: Work, caller: Caller, name: str, changes: Mapping[str, Any]) -> O
 
 
 def delete(work: Work, caller: Caller, name: str) -> None:
-    """Nothing in the bucket is touched."""
+    """Deletes an object store; the bucket is not changed."""
     require_operator(caller, "manage object stores")
     existing(work.tx, name, field="object-store")
     users = [volume for volume in work.tx.volumes.all() if volume.object_store == name]
@@ -107,7 +107,7 @@ def renew_secrets(work: Work, renewed: Mapping[str, tuple[str, str]]) -> None:
 
 
 def clean_prefix(prefix: str, field: str = "prefix") -> str:
-    """Without slashes at its ends; refused if it leaves itself or is too long."""
+    """Returns the prefix without slashes at its ends; refuses one that contains `..` or is too long."""
     parts = prefix.strip("/").split("/") if prefix.strip("/") else []
     if any(part in ("", ".", "..") for part in parts) or _CONTROL.search(prefix) or len(prefix) > MAX_PREFIX:
         raise Invalid(
@@ -153,7 +153,7 @@ def _check_endpoint(endpoint: str) -> None:
 
 
 def _detail(store: ObjectStoreRecord) -> dict[str, Any]:
-    """What the audit log says: no secret, not even an encrypted one."""
+    """The details of an object store for the audit log, without secrets, even encrypted ones."""
     return {
         "kind": store.kind.value,
         "bucket": store.bucket,

@@ -13,7 +13,7 @@ MAX_SHARES = 200
 
 
 class Circle:
-    """What one caller gets of what others share. Their group is looked up once, when it is needed."""
+    """The shares that one caller can use. The caller's group is looked up once, when needed."""
 
     def __init__(self, tx: Transaction, caller: Caller) -> None:
         self.caller = caller

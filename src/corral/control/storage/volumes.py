@@ -53,7 +53,7 @@ class VolumeDraft:
 
 
 def visible(tx: Transaction, caller: Caller) -> list[VolumeRecord]:
-    """One's own and those that are shared with one; operators see all."""
+    """The caller's volumes and those that are shared with the caller; for operators all."""
     circle = Circle(tx, caller)
     return [volume for volume in tx.volumes.all() if circle.sees(volume.owner, volume.shared)]
 
@@ -86,7 +86,7 @@ def jobs_with(state: State, volume_id: str) -> list[Job]:
 
 
 def held_bytes(volumes: Sequence[VolumeRecord], volume_type: VolumeType) -> int:
-    """What counts against the quota of a type: what was asked for, whether it is used or not."""
+    """The bytes that count against the quota of a type: the requested size, whether used or not."""
     return sum(one.size_bytes for one in volumes if one.type is volume_type and one.state is not VolumeState.DELETING)
 
 
@@ -143,7 +143,7 @@ def create(work: Work, caller: Caller, draft: VolumeDraft) -> VolumeRecord:
 def edit(
     work: Work, caller: Caller, ref: str, *, size_bytes: int | None = None, description: str | None = None
 ) -> VolumeRecord:
-    """Another size, another description, or both; None keeps the value."""
+    """Changes the size, the description, or both; None keeps the value."""
     volume = resize(work, caller, ref, size_bytes) if size_bytes is not None else _own(work, caller, ref)
     if description is None or description == volume.description:
         return volume
@@ -181,7 +181,7 @@ def resize(work: Work, caller: Caller, ref: str, size_bytes: int) -> VolumeRecor
 
 
 def share(work: Work, caller: Caller, ref: str, shares: Sequence[Share]) -> VolumeRecord:
-    """With whom it is shared from now on, all of them. Jobs that run keep what they have."""
+    """Replaces the shares of a volume. Running jobs keep their mounts."""
     volume = _own(work, caller, ref)
     shared = replace(volume, shared=check_shares(work.tx, shares))
     _check_shares(shared)
@@ -194,7 +194,7 @@ def share(work: Work, caller: Caller, ref: str, shares: Sequence[Share]) -> Volu
 
 
 def delete(work: Work, caller: Caller, ref: str) -> VolumeRecord:
-    """With all that is in it; of a bucket nothing but the name goes. Refused while a live job mounts it."""
+    """Deletes a volume with its contents; of a bucket only the name is deleted. Refused while a live job mounts it."""
     volume = _own(work, caller, ref)
     jobs = jobs_with(work.state, volume.id)
     if jobs:
@@ -242,7 +242,7 @@ def forget(work: Work, kind: ShareKind, name: str) -> None:
 
 
 def note_made(work: Work, volume_id: str) -> None:
-    """It is there, and can be mounted. Doing it twice changes nothing."""
+    """Marks a volume as ready to be mounted. A second call changes nothing."""
     volume = work.tx.volumes.get(volume_id)
     if volume is not None and volume.state in (VolumeState.CREATING, VolumeState.FAILED):
         keep(work, replace(volume, state=VolumeState.READY, message=""))
@@ -250,7 +250,7 @@ def note_made(work: Work, volume_id: str) -> None:
 
 
 def note_failed(work: Work, volume_id: str, message: str) -> None:
-    """It could not be made, or removed; that is tried again, and its owner sees why."""
+    """Records that creating or removing a volume failed; the owner sees the message, and it is tried again."""
     volume = work.tx.volumes.get(volume_id)
     if volume is None or volume.message == message:
         return
@@ -260,7 +260,7 @@ def note_failed(work: Work, volume_id: str, message: str) -> None:
 
 
 def note_gone(work: Work, volume_id: str) -> None:
-    """Its files are removed: its name is free again."""
+    """Deletes the record of a volume whose files are removed; its name is free again."""
     volume = work.tx.volumes.get(volume_id)
     if volume is not None and volume.state is VolumeState.DELETING:
         work.tx.volumes.delete(volume_id)
@@ -302,7 +302,7 @@ def check_name(name: str) -> None:
 
 
 def _check_form(draft: VolumeDraft) -> None:
-    """What belongs to a volume of this type, and what does not."""
+    """Checks that a draft has the fields of its volume type, and no others."""
     if draft.type not in KEPT:
         raise Invalid(
             "a local volume comes and goes with its job: mount it with --mount local:10GiB:/scratch", field="type"

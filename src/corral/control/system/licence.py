@@ -97,7 +97,7 @@ def check_public_key(text: str) -> str:
 
 
 def assess(token: str | None, public_key: str, now: float) -> Licence:
-    """What a kept token is worth at a moment."""
+    """Returns the licence of a stored token at a moment."""
     if not token:
         return Licence(state=LicenceState.NONE, detail="no licence; everything works without one")
     try:

@@ -72,7 +72,7 @@ def keep_answer(work: Work, user: str, key: str, status: int, answer: bytes) -> 
 
 
 def prune_keys(work: Work) -> int:
-    """Forget keys after a day."""
+    """Deletes keys that are older than a day."""
     return work.tx.request_keys.prune(work.now - KEPT_SECONDS)
 
 

@@ -1,7 +1,7 @@
-"""How long finished jobs and events are kept. A job that is kept by name stays until it is let go.
+"""Retention of finished jobs and events. A job that is marked as kept is not deleted until the mark is removed.
 
-Which are due is found out by reading (`server/retention`); here they go, some at a time. Their rows go first, together
-with a note of whose files are still to be removed: a crash in between loses nothing of that.
+The server finds the expired jobs (`server/retention`); this module deletes them in batches. Rows are deleted first,
+together with a note of the directories to remove, so that a crash in between leaves no files behind.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def is_kept(record: JobRecord) -> bool:
 
 
 def keep(work: Work, caller: Caller, ref: str) -> Job:
-    """Its owner, or an operator, wants it to stay however old it becomes. Doing it twice changes nothing."""
+    """Marks a job as kept, so that retention does not delete it. A second call changes nothing."""
     return _set_kept(work, caller, ref, kept=True)
 
 
 def let_go(work: Work, caller: Caller, ref: str) -> Job:
-    """It goes when its time has come."""
+    """Removes the mark: retention may delete the job when it expires."""
     return _set_kept(work, caller, ref, kept=False)
 
 

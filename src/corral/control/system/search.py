@@ -29,7 +29,7 @@ _ID = re.compile(r"(?:j-)?([1-9][0-9]{0,11})")
 
 
 class Type(StrEnum):
-    """What was found, in the order in which things are shown."""
+    """The type of a match, in the order in which matches are shown."""
 
     JOB = "job"
     WORKBENCH = "workbench"
@@ -189,7 +189,7 @@ def _matches(wanted: str, things: Iterable[_Findable]) -> Iterator[Match]:
 
 
 def _best(matches: Iterable[Match]) -> list[Match]:
-    """What matches best first, else as they came."""
+    """The best matches first; equal ones keep their order."""
     return sorted(matches, key=lambda match: match.rank)[:MAX_FOUND]
 
 

@@ -105,7 +105,7 @@ class Past:
         )
 
     def _run_seconds(self, run: list[UsageRecord], job: Job) -> float:
-        """Of all its attempts; an elastic job's as if it always had had the least."""
+        """The run time of all attempts; an elastic job counts as if it always had its minimum."""
         total = 0.0
         for attempt in run:
             if attempt.started_at is None:
@@ -138,7 +138,7 @@ class Past:
 
 
 def _runs(attempts: list[UsageRecord]) -> Iterator[list[UsageRecord]]:
-    """From one submission to its end: with its retries, and what it was resized or preempted to."""
+    """The attempts of each submission until its end, with retries, resizes and preemptions."""
     run: list[UsageRecord] = []
     for attempt in attempts:
         run.append(attempt)
@@ -154,7 +154,7 @@ def _from_job(job: Job, attempt: UsageRecord) -> Job:
 
 
 def _asked(job: Job) -> Job:
-    """What its owner asked for, without anything that became of it."""
+    """The job as its owner submitted it, without later changes."""
     request = job.request
     if job.elastic is not None:
         request = replace(request, gpus=job.elastic.min_gpus)
@@ -194,7 +194,7 @@ def _from_usage(attempt: UsageRecord) -> Job:
 
 
 def _expected(job: Job | None, so_far: float) -> float:
-    """Of one that still runs. If nothing is known, it is as likely in its first half as in its second."""
+    """The expected run time of a running job. If nothing is known, the job is assumed to be half done."""
     known = None if job is None else _predicted(job)
     return 2 * so_far if known is None else max(so_far, known)
 

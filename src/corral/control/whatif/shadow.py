@@ -56,7 +56,7 @@ class Shadow:
         self._snapshot = ClusterSnapshot()
 
     def catch_up(self, entries: Iterable[bytes]) -> None:
-        """What the entries of a run lead to, without deciding. Raises ValueError."""
+        """Applies the recorded changes of a run without deciding. Raises ValueError."""
         self._snapshot = ClusterSnapshot(self._ruled(condensed(entries)))
 
     def follow(self, cycle: CycleRecord, *, decides: bool = True) -> DifferenceRecord | None:
@@ -75,7 +75,7 @@ class Shadow:
 
 
 def compared(cycle: CycleRecord, snapshot: ClusterSnapshot, live: Plan, shadow: Plan) -> DifferenceRecord | None:
-    """Who would have started, where, and who would have been preempted for whom; None if it is all the same."""
+    """The differences in starts, places and preemptions; None if there are none."""
     texts = [*_starts(live.starts, shadow.starts), *_preemptions(live, shadow)]
     if not texts:
         return None
@@ -132,7 +132,7 @@ def _plain(snapshot: ClusterSnapshot, start: Start) -> dict[str, Any]:
 
 
 def start(work: Work, caller: Caller, changes: Mapping[str, Any]) -> ShadowRecord:
-    """It replaces one that runs; what that one found is forgotten."""
+    """Starts a shadow policy. It replaces a running one, whose differences are deleted."""
     require_operator(caller, "run a shadow policy")
     scenario = scenario_of(changes)
     if scenario.is_empty:
@@ -150,7 +150,7 @@ def start(work: Work, caller: Caller, changes: Mapping[str, Any]) -> ShadowRecor
 
 
 def stop(work: Work, caller: Caller) -> ShadowRecord:
-    """What it found stays readable."""
+    """Stops the shadow policy; its differences can still be read."""
     require_operator(caller, "run a shadow policy")
     record = known(work.tx)
     if record is None or record.stopped_at is not None:
@@ -164,7 +164,7 @@ def stop(work: Work, caller: Caller) -> ShadowRecord:
 
 
 def note(work: Work, differences: Sequence[DifferenceRecord], counts: Counts) -> None:
-    """What the follower has found since the last time."""
+    """Stores the differences that the follower has found since the last call."""
     work.tx.shadow.add(differences)
     work.tx.shadow.keep(KEPT)
     work.tx.meta.put(_COUNTS, _dumped(counts))

@@ -47,7 +47,7 @@ def span_asked(now: float, *, days: float | None, since: float | None, until: fl
 
 
 def cluster_now(state: State) -> list[Change]:
-    """The cluster as it is: rules, queues, nodes, quotas, groups and reservations, without what goes on in it."""
+    """The cluster as it is: rules, queues, nodes, quotas, groups and reservations, without jobs."""
     return list(_standing(state.snapshot))
 
 
@@ -155,7 +155,7 @@ def delete(work: Work, caller: Caller, simulation_id: str) -> None:
 
 
 def begin(work: Work, simulation_id: str) -> SimulationRecord | None:
-    """It is its turn. None if it is not wanted any more, or was begun too often."""
+    """Marks a simulation as working. None if it is over, or was started too often."""
     record = work.tx.simulations.get(simulation_id)
     if record is None or record.state.is_over:
         return None
@@ -175,7 +175,7 @@ def count_jobs(work: Work, simulation_id: str, jobs: int) -> None:
 
 
 def finish(work: Work, simulation_id: str, result: Mapping[str, Any]) -> SimulationRecord | None:
-    """None if it was cancelled or deleted."""
+    """Stores the result of a simulation. None if it was cancelled or deleted."""
     record = work.tx.simulations.get(simulation_id)
     if record is None or record.state is not SimulationState.WORKING:
         return None

@@ -27,7 +27,7 @@ from corral.core.snapshot.journal import Digest, condensed, decode_changes, seen
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tail:
-    """What has happened since the last entry: it stands in no entry yet."""
+    """The changes since the last entry, which no entry contains yet."""
 
     #: None while the next entry will be a whole snapshot
     changes: tuple[Change, ...] | None
@@ -100,7 +100,7 @@ def snapshot_at(run: Sequence[CycleRecord], at: float, tail: Tail) -> PastSnapsh
 
 
 def _after(following: CycleRecord | None, tail: Tail) -> list[Change]:
-    """What happened after the last entry up to the moment, as far as it was kept."""
+    """The changes between the last entry and the moment, as far as they are stored."""
     if following is None:
         return list(tail.changes or ())
     return [] if following.is_base else decode_changes(following.changes)

@@ -75,14 +75,14 @@ def is_shared_with(tx: Transaction, job_id: str, user: str, link_hash: str, now:
 
 
 def share_with_group(work: Work, caller: Caller, ref: str, group: str, *, seconds: float | None = None) -> AppShare:
-    """Let the members of a group open the app, for some time or until the share is removed."""
+    """Shares the app with the members of a group, for some time or until the share is removed."""
     if all(known.name != group for known in work.tx.people.groups()):
         raise NotFound(f"there is no group {group[:80]!r}", field="group")
     return _share(work, caller, ref, AppShareKind.GROUP, group, seconds=seconds)
 
 
 def share_by_link(work: Work, caller: Caller, ref: str, link_id: str, secret_hash: str, *, seconds: float) -> AppShare:
-    """Let every user who has the link open the app, for some time."""
+    """Shares the app with every user who has the link, for some time."""
     if seconds > MAX_LINK_SECONDS:
         raise Invalid(
             f"a link lasts at most {MAX_LINK_SECONDS / 86400:g} days", field="lasts", limit=round(MAX_LINK_SECONDS)

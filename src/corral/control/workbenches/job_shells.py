@@ -15,7 +15,7 @@ _SHOWN_CHARS = 200
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShellPlace:
-    """Where a command is to run."""
+    """The place where a command is run."""
 
     job_id: str
     cluster: str
@@ -24,7 +24,9 @@ class ShellPlace:
 
 
 def open_shell(work: Work, caller: Caller, ref: str, *, rank: int, command: Sequence[str]) -> ShellPlace:
-    """For the job's owner and operators. A shell acts as the job does, so each one is in the audit log."""
+    """Checks that the caller may open a shell: the job's owner and operators may. A shell acts as the job does, so each
+    one is in the audit log.
+    """
     job = own_job(work, caller, ref)
     if job.state is not JobState.RUNNING or job.allocation is None:
         raise WrongState(f"job {job.id} is {job.state}: a shell needs a running job", state=job.state)

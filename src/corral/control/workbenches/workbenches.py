@@ -67,12 +67,12 @@ def is_hosted(spec: JobSpec) -> bool:
 
 
 def base_url(job_id: str) -> str:
-    """Where its Jupyter is found on this server."""
+    """The path of the workbench's Jupyter on this server."""
     return f"/workbenches/{job_id}/jupyter/"
 
 
 def needed_tools(spec: JobSpec) -> list[Tool]:
-    """What must be on the node before it starts; what an image holds shows when it runs."""
+    """The tools that must be installed on the node. With an image none: a missing one shows when the job runs."""
     if spec.image is not None:
         return []
     return [tool for tool, wanted in ((Tool.JUPYTER, spec.jupyter), (Tool.SSHD, spec.ssh)) if wanted]
@@ -162,7 +162,9 @@ class Idle:
 
 
 def idle_seconds(status: WorkbenchStatus, now: float) -> float:
-    """For how many seconds it was not used. Its status is valid for a short time only, and never for the future."""
+    """The seconds since the workbench was last used. Its status is valid for a short time only, and never for the
+    future.
+    """
     if status.is_busy:
         return 0.0 if now - status.at < FRESH_SECONDS else now - status.at
     return max(0.0, now - min(status.used_at, status.at))

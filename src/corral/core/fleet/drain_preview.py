@@ -165,7 +165,7 @@ def _lost(job: Job, at: float, now: float) -> float:
 
 
 def _over_by(snapshot: ClusterSnapshot, node_id: str, at: float, now: float, remaining: Remaining) -> list[Job]:
-    """Jobs that have ended by then, surely or by their p90, on GPUs of the same models as the node's."""
+    """The jobs on GPUs of the node's models that end by then, surely or by their p90."""
     found = []
     models = {gpu.model for gpu in snapshot.nodes[node_id].gpus}
     for job in snapshot.jobs.values():
@@ -221,7 +221,7 @@ def _placed(displacement: _Displacement, item: DisplacedJob, node_id: str, at: f
 
 
 def _capacity(snapshot: ClusterSnapshot, node_id: str, at: float) -> dict[str, Capacity]:
-    """By pool with GPUs on the node."""
+    """The GPUs of each pool that has GPUs on the node."""
     here = {gpu.pool for gpu in snapshot.nodes[node_id].gpus}
     found = {pool: Capacity(gpus=0, free=0) for pool in sorted(here)}
     idle = free_gpus(snapshot, at).free
@@ -236,7 +236,7 @@ def _capacity(snapshot: ClusterSnapshot, node_id: str, at: float) -> dict[str, C
 
 
 def _empty_at(outlooks: Iterable[DisplacedJob], now: float) -> Span | None:
-    """When the last job has ended by itself; without a prediction the time limit counts."""
+    """The time at which the last job has ended; without a prediction the time limit counts."""
     p50 = p90 = now
     for item in outlooks:
         if item.ends_at is not None:

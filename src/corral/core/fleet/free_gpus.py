@@ -26,7 +26,9 @@ class FreeGpus:
 
 
 def free_gpus(snapshot: ClusterSnapshot, now: float, user: str | None = None) -> FreeGpus:
-    """For one user, whose own reserved GPUs are free; or for a user without reservations."""
+    """The GPUs that are free for this user, including those reserved for the user; without a user, for one without
+    reservations.
+    """
     idle = {gpu for slot in snapshot.fleet.slots for gpu in idle_gpus(slot)}
     reserved = idle & closed_gpus(snapshot, now, user)
     return FreeGpus(free=idle - reserved, reserved=reserved)

@@ -81,7 +81,7 @@ KNOWN_APPS: Mapping[str, KnownApp] = {
 
 
 def app_command(name: str, arguments: tuple[str, ...]) -> tuple[str, ...]:
-    """What a job runs for a known app. Raises ValueError for an app that is not known or lacks its arguments."""
+    """The command of a known app. Raises ValueError for an app that is not known or lacks its arguments."""
     app = KNOWN_APPS.get(name)
     if app is None:
         raise ValueError(

@@ -15,7 +15,7 @@ WAITING = frozenset({JobState.CREATED, JobState.QUEUED})
 
 
 class Dependents:
-    """By job id: the jobs that wait for it."""
+    """The jobs that wait for other jobs, by the id of the other job."""
 
     def __init__(self) -> None:
         self._of: dict[str, set[str]] = {}
@@ -24,7 +24,7 @@ class Dependents:
         return sorted(self._of.get(job_id, ()), key=lambda other: (len(other), other))
 
     def follow(self, before: Job | None, after: Job | None) -> None:
-        """A job was added (`before` is None), changed or removed (`after` is None)."""
+        """Follows a job that was added (`before` is None), changed or removed (`after` is None)."""
         for job_id in _waits_for(before):
             self._of[job_id].discard(before.id if before else "")
             if not self._of[job_id]:

@@ -1,4 +1,4 @@
-"""What a row of the table of job fields consists of: options of commands, where the value is kept, when it changes."""
+"""The parts of a row of the table of job fields: options of commands, where the value is kept, when it may change."""
 
 from __future__ import annotations
 

@@ -40,7 +40,9 @@ def queued_afresh(job: Job, at: float) -> Job:
 
 
 def _waited_since(job: Job, at: float) -> float | None:
-    """When the wait began of a job that was stopped a moment ago while it waited: then the start undoes the stop."""
+    """The time when the job's wait began, if it was stopped a moment ago while it waited: then the start undoes the
+    stop.
+    """
     if job.ended_at is None or job.started_at is not None or job.end_reason not in BY_PERSONS:
         return None
     return job.queued_at if at - job.ended_at <= UNDO_SECONDS else None

@@ -93,7 +93,7 @@ class Ended:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ResizeRequested:
-    """The job goes on with other GPUs: the present attempt is asked to save and end, the next one starts on them."""
+    """The job gets other GPUs: the present attempt is asked to save and end, the next one starts on them."""
 
     at: float
     allocation: Allocation
@@ -103,7 +103,7 @@ class ResizeRequested:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MoveRequested:
-    """The job goes on on another node: the present attempt is asked to save and end, the next one starts there."""
+    """The job continues on another node: the present attempt is asked to save and end, the next one starts there."""
 
     at: float
     allocation: Allocation
@@ -297,7 +297,7 @@ def _resized(job: Job, event: Ended) -> Transition:
 
 
 def _resized_run(job: Job, at: float) -> Job:
-    """The run goes on with another size: the time limit does not start again."""
+    """The run continues with another size: the time limit does not start again."""
     assert job.next_allocation is not None
     return replace(
         asking_for(job, job.next_allocation), resized_at=at, ran_seconds=ran_until(job, at), utilization=None
@@ -305,7 +305,7 @@ def _resized_run(job: Job, at: float) -> Job:
 
 
 def _moved_run(job: Job, at: float) -> Job:
-    """The next attempt goes on from the last checkpoint, like that of a job that was preempted."""
+    """The next attempt resumes from the last checkpoint, like that of a preempted job."""
     return replace(with_run_counted(job, at), message="")
 
 

@@ -1,4 +1,4 @@
-"""What scheduling decides with and about: queues, requests, allocations, predicted run times."""
+"""The input and output of scheduling decisions: queues, requests, allocations, predicted run times."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def add(
 
 
 def _energy(sample: Sample, before: Sample, seconds: float) -> float:
-    """By the energy counter if there is one; it restarts when the driver is loaded again."""
+    """The energy used: from the energy counter if there is one, which restarts when the driver is loaded again."""
     if sample.energy_joules is not None and before.energy_joules is not None:
         used = sample.energy_joules - before.energy_joules
         if used >= 0:

@@ -35,7 +35,7 @@ class Check(StrEnum):
 
     @property
     def is_of_node(self) -> bool:
-        """Whether it says something about the node and not about the GPU."""
+        """Whether the check measures the node and not a GPU."""
         return self in (Check.DISK, Check.NETWORK)
 
 

@@ -79,7 +79,7 @@ def _high(point: CurvePoint) -> float:
 
 
 def _moment(at: float) -> float:
-    """Clocks and programs can be wrong: a time that no calendar has counts as none."""
+    """Returns the time, or 0.0 if no calendar has it: clocks and programs can be wrong."""
     return at if 0 <= at <= _LAST_SECOND else 0.0
 
 

@@ -1,4 +1,4 @@
-"""Whether a training goes on, has slowed down, or hangs: judged by the steps that its program reports. Pure.
+"""Judges by the reported steps whether a training progresses, has slowed down, or hangs. Pure.
 
 A track has the reports of one attempt. Reports are summed up in windows; the rate of each window is compared with the
 median of the earlier windows of the same attempt, so that no expectation has to be configured. A hang is a time without
@@ -40,7 +40,7 @@ class PaceRules:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
-    """So many steps were done at that time."""
+    """A number of finished steps, and the time of the report."""
 
     step: int
     at: float
@@ -59,7 +59,7 @@ class Track:
 
     @property
     def usual_rate(self) -> float | None:
-        """Steps per second; None while it is not known."""
+        """The median rate in steps per second; None while it is not known."""
         if len(self.rates) > 1:
             return median(self.rates[:-1])
         seconds, steps = self.last.at - self.first.at, self.last.step - self.first.step

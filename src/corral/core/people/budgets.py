@@ -54,7 +54,7 @@ class Account:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Price:
-    """Of one hour of a whole GPU of one model. A model without a price has weight 1 and costs no money."""
+    """The price of one hour of a whole GPU of one model. A model without a price has weight 1 and costs no money."""
 
     weight_micro: int = MICRO
     money_micro: int = 0
@@ -93,7 +93,7 @@ class Budget:
         return self.hard_micro is not None and self.spent_at(now) >= self.hard_micro
 
     def with_entry(self, at: float, amount_micro: int) -> Budget:
-        """After an entry that adds the amount to the account, if the entry is in this period."""
+        """The budget after an entry of this amount, if the entry is in the budget's period."""
         if at < self.begin or self.is_over_at(at):
             return self
         return replace(self, spent_micro=self.spent_micro - amount_micro)
@@ -171,7 +171,7 @@ def lost_part(amount_micro: int, *, planned_at: float, since: float, until: floa
 
 
 def _milliseconds(planned_at: float, at: float) -> int:
-    """Of an attempt until then, in whole numbers."""
+    """The milliseconds from the start of the attempt until then."""
     return max(0, round((at - planned_at) * 1000))
 
 

@@ -1,4 +1,4 @@
-"""Which passwords users may choose."""
+"""The rules for passwords."""
 
 from __future__ import annotations
 

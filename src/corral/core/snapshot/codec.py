@@ -102,7 +102,7 @@ def _known_text(value: Any) -> str:
 
 @cache
 def _text_layout(kind: type) -> tuple[tuple[str, ...], tuple[Any, ...], Callable[[Any], tuple[Any, ...]]]:
-    """As `_layout`, by name, with the beginning of each field's text."""
+    """Like `_layout`, sorted by name, with the start of each field's text."""
     names, defaults, _ = _layout(kind)
     ordered = sorted(zip(names, defaults, strict=True), key=lambda pair: pair[0])
     return (

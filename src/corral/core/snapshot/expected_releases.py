@@ -1,5 +1,6 @@
-"""What will be released: when the allocations of a snapshot end (`AllocationEnds`), and what jobs that are leaving give
-back (`ExpectedReleases`)."""
+"""The expected releases: when the allocations of a snapshot end (`AllocationEnds`), and what ending jobs release
+(`ExpectedReleases`).
+"""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Usage:
         return other
 
     def of_kind(self, user: str, kind: JobKind) -> Amount:
-        """What counts in the user's quota of this kind."""
+        """The resources that count in the user's quota of this kind."""
         return self.by_kind.get((user, kind), NOTHING)
 
     def _count(self, job: Job, amount: Amount, sign: int) -> None:

@@ -61,7 +61,7 @@ class Digest:
         self._sum = 0
 
     def add(self, changes: Iterable[Change]) -> list[str | None]:
-        """Returns the content of each change as text, for `encode_changes`; None for a thing that was dropped."""
+        """Returns the content of each change as text, for `encode_changes`; None for a dropped object."""
         texts = []
         for change in changes:
             key, text = _identity(change)
@@ -111,9 +111,10 @@ def decode_changes(data: bytes) -> list[Change]:
 
 
 def condensed(entries: Iterable[bytes]) -> list[Change]:
-    """The changes that lead from an empty snapshot to the result of all entries: only the last change of each thing,
-    and none of things that were dropped. Only these are decoded, so that a long history is read nearly as fast as it is
-    parsed. Raises ValueError as `decode_changes` does."""
+    """The changes that lead from an empty snapshot to the result of all entries: only the last change of each object,
+    and none of dropped objects. Only these are decoded, so that a long history is read nearly as fast as it is parsed.
+    Raises ValueError as `decode_changes` does.
+    """
     things: dict[tuple[str, ...], list[Any]] = {}
     with _readable():
         for data in entries:
@@ -249,7 +250,7 @@ def _readable() -> Iterator[None]:
 
 
 def _identity(change: Change) -> tuple[tuple[str, ...], str | None]:
-    """The key of the thing that a change is about, and its content; None for a thing that was dropped."""
+    """The key of the changed object, and its content; None for a dropped object."""
     match change:
         case PutNode(node=node):
             return ("node", node.id), dumps(node)

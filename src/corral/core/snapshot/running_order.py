@@ -70,7 +70,9 @@ class Ranking:
                 unsteady.remove(job_id)
 
     def at(self, now: float, margin: float | None) -> RankingAt:
-        """With None as the margin a job may be preempted by all jobs before it, however small their lead is."""
+        """The ranking at a moment. If the margin is None, every job before a running one may preempt it, however small
+        its lead is.
+        """
         return RankingAt(self, now, margin)
 
     def unsteady(self, margin: float | None) -> Unsteady:
@@ -109,7 +111,8 @@ class Ranking:
 class Unsteady:
     """Jobs whose rank may move back, with one margin, in two orders: by a bound of their points and by their next
     falls. Between two falls a point only moves to the front, so that its value after a fall is a bound until the next
-    one. Both orders are kept while time goes on: a question costs what changed and what is found."""
+    one. Both orders are updated as time passes: a query costs what changed and what it finds.
+    """
 
     def __init__(self, ranking: Ranking, margin: float | None, jobs: Iterable[Job]) -> None:
         self._ranking = ranking

@@ -33,7 +33,7 @@ class Trial:
         self._applied.append((job, allocation, None))
 
     def resize(self, job: Job, resized: Job) -> None:
-        """A job that holds resources holds and asks for other ones from now on."""
+        """Replaces the resources and the request of a job that holds resources."""
         assert job.allocation is not None
         assert resized.allocation is not None
         self._swap(job, job.allocation, resized, resized.allocation)

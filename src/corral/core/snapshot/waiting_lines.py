@@ -170,7 +170,7 @@ class Line:
             yield job
 
     def has_jobs_of(self, user: str) -> bool:
-        """Pinned jobs are few, and looked at one by one."""
+        """Whether the line has jobs of the user. Pinned jobs are few, so they are searched one by one."""
         return user in self._users or any(self.jobs[entry[1]].user == user for entry in self._pinned)
 
     def own_sequence(self, user: str) -> list[Job]:
@@ -178,7 +178,7 @@ class Line:
         return [self.jobs[entry[1]] for entry in self._own_entries(user)]
 
     def count_before(self, job: Job, score_of: Callable[[str], float]) -> int:
-        """How many jobs of the line go before this one; computed without a walk."""
+        """The number of jobs before this one; computed without a walk."""
         entry = self._entry(job)
         if job.pinned_at is not None:
             return bisect_left(self._pinned, entry)

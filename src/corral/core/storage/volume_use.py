@@ -13,7 +13,7 @@ from corral.core.storage.volumes import VolumeMount
 
 
 class Mounted:
-    """By volume: its jobs, in the order in which they mounted it."""
+    """The jobs of each volume, in the order in which they mounted it."""
 
     def __init__(self) -> None:
         #: with a count, because a trial may add a job more than once

@@ -62,7 +62,7 @@ class FleetChange:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scenario:
-    """Only the differences; an empty scenario is the cluster as it is."""
+    """The differences from the cluster; an empty scenario is the cluster as it is."""
 
     #: by the queue's name or `*`: fields of the queue; those of the queue itself override those of `*`
     queues: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class Scenario:
 
 
 def scenario_of(plain: Mapping[str, Any]) -> Scenario:
-    """From plain data that was validated already."""
+    """Reads plain data that was validated already."""
     fleet = plain.get("fleet") or {}
     return Scenario(
         queues={name: _known(fields) for name, fields in (plain.get("queues") or {}).items()},

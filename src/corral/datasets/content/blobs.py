@@ -49,11 +49,12 @@ class BlobStore(Protocol):
         """Publish an object atomically; it is stored when this returns. An existing one is replaced."""
 
     def get(self, name: str, offset: int = 0, length: int | None = None) -> bytes:
-        """Its bytes, or `length` of them from `offset` on (fewer at its end). Raises `ObjectMissing`."""
+        """The bytes of an object, or `length` of them from `offset` on (fewer at its end). Raises `ObjectMissing`."""
 
     def objects(self, prefix: str) -> Iterator[StoredObject]:
-        """Everything whose name begins with the prefix, which ends with a slash; in no order. An empty result is no
-        error."""
+        """The objects whose names begin with the prefix, which ends with a slash; in no order. An empty result is no
+        error.
+        """
 
     def remove(self, name: str) -> None:
         """Remove an object; a missing one is no error."""

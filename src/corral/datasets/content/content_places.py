@@ -11,7 +11,7 @@ from corral.objects.access import ObjectAccess, open_filesystem
 
 
 def open_blobs(description: Mapping[str, Any]) -> BlobStore:
-    """From `{"kind": "directory", "path": …}` or `{"kind": "object", "access": …}`. Raises NotReachable."""
+    """Opens `{"kind": "directory", "path": …}` or `{"kind": "object", "access": …}`. Raises NotReachable."""
     if description["kind"] == "directory":
         return DirectoryBlobs(Path(description["path"]))
     access = ObjectAccess.from_dict(description["access"])

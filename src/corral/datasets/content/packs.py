@@ -66,7 +66,7 @@ def decode_index(pack: str, data: bytes) -> PackIndex:
 
 
 def check_pack(pack: str, index: bytes, data: bytes) -> None:
-    """For servers that accept packs from clients: raises `Damaged` unless every piece matches the index."""
+    """Raises `Damaged` unless every piece matches the index; for servers that accept packs from clients."""
     decoded = decode_index(pack, index)
     if len(data) != decoded.size:
         raise Damaged(pack_name(pack), f"it has {len(data)} bytes, its index says {decoded.size}")

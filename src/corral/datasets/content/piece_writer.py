@@ -59,7 +59,7 @@ class Uploader:
         return [place is not None or digest in self._stored for digest, place in zip(digests, places, strict=True)]
 
     def finish(self) -> None:
-        """Everything that was added is stored when this returns."""
+        """Waits until everything that was added is stored."""
         self._seal("data")
         self._seal("meta")
         while self._writing:

@@ -123,7 +123,7 @@ class GitVersions:
         return sorted(path[: -len(_RECORD) - 1] for path in paths if path.endswith(f"/{_RECORD}"))
 
     def _newest(self, head: str | None, dataset: str) -> Commit | None:
-        """Only the latest record: a long history need not be read to add to it."""
+        """Reads only the latest record: adding to a long history needs no more."""
         if head is None:
             return None
         [data] = self._read([f"{head}:{dataset}/{_RECORD}"])

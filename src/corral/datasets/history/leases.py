@@ -56,7 +56,7 @@ class Lease:
             self._blobs.remove(self._name)
 
     def saw(self, runs: list[str]) -> None:
-        """These runs of the collection may continue: this commit relies on nothing that they condemned."""
+        """Allows these runs of the collection to continue: this commit needs nothing that they remove."""
         with self._lock:
             self._seen = list(runs)
         self._write()
@@ -86,7 +86,7 @@ class Lease:
 
 
 def live_leases(blobs: BlobStore, now: float, *, seconds: float = LEASE_SECONDS) -> list[frozenset[str]]:
-    """For each running commit: the runs of the collection that it saw. Expired leases are removed."""
+    """The runs of the collection that each running commit has seen. Expired leases are removed."""
     live = []
     for item in blobs.objects(LEASES):
         try:

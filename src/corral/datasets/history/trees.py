@@ -21,7 +21,7 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Diff:
-    """By path, sorted. A file that moved is removed and added; it costs no bytes."""
+    """The differences of two trees, sorted by path. A file that moved is removed and added; it costs no bytes."""
 
     added: tuple[Change, ...] = ()
     removed: tuple[Change, ...] = ()
@@ -37,7 +37,7 @@ class Diff:
 
 
 def walk(pieces: PieceStore, tree: bytes, path: str = "") -> Iterator[PathEntry]:
-    """Everything in a tree, directories before their content."""
+    """Yields all entries of a tree, directories before their content."""
     for entry in decode_tree(pieces.get(tree)):
         inner = f"{path}/{entry.name}" if path else entry.name
         yield PathEntry(path=inner, entry=entry)

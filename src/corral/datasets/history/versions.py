@@ -34,7 +34,7 @@ class VersionStore(Protocol):
         garbage."""
 
     def log(self, dataset: str) -> Iterator[Commit]:
-        """Its versions, newest first; empty if there is no such dataset."""
+        """The versions of a dataset, newest first; empty if there is no such dataset."""
 
     def get(self, dataset: str, version: str) -> Commit:
         """The version with this full id. Raises `NotFound`."""
@@ -57,7 +57,7 @@ class VersionStore(Protocol):
         """Remove a tag. Raises `NotFound` if there is none."""
 
     def remove(self, dataset: str) -> None:
-        """Forget the dataset with its versions and tags; its files are garbage then. Raises `NotFound`."""
+        """Removes the dataset with its versions and tags; its files become garbage. Raises `NotFound`."""
 
 
 class DirectoryVersions:

@@ -151,7 +151,7 @@ class _Sizes:
 
 
 def _digests(pieces: PieceStore, tree: bytes) -> Iterator[bytes]:
-    """Everything that a tree needs, including itself."""
+    """Yields the digests of everything that a tree needs, including itself."""
     waiting = [tree]
     while waiting:
         directory = waiting.pop()

@@ -1,4 +1,4 @@
-"""From a version to a directory: everything is written beside the target, verified, and moved there at the end.
+"""Writes a version into a directory: all files are written beside the target, verified, and moved there at the end.
 
 Data of a killed checkout is reused: correct files, and correct pieces of large files, are not fetched twice.
 """
@@ -71,7 +71,7 @@ def write_tree(
 
 
 def _clear_others(entries: Sequence[PathEntry], folder: Path) -> None:
-    """Of an earlier try only matching directories and files may stay."""
+    """Removes the files and directories of an earlier try that do not match."""
     kinds = {item.path: item.entry.kind for item in entries}
     for where, folders, names in os.walk(folder, topdown=True):
         for name in [*folders, *names]:
@@ -234,7 +234,7 @@ def make_read_only(folder: Path) -> None:
 
 
 def flush(folder: Path) -> None:
-    """Everything that was written there is on the disk when this returns."""
+    """Flushes everything that was written in the folder to the disk."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         if ctypes.CDLL(None, use_errno=True).syncfs(descriptor) != 0:

@@ -1,5 +1,4 @@
-"""From a directory to a tree in the storage: reads files that may have changed, cuts and hashes them, stores new
-pieces."""
+"""Stores a directory as a tree: reads files that may have changed, cuts and hashes them, stores new pieces."""
 
 from __future__ import annotations
 

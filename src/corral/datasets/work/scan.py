@@ -62,7 +62,9 @@ class FoundDirectory:
 
 
 def scan(root: int) -> FoundDirectory:
-    """Everything below an open directory. Raises `NotPlain` for an entry that is neither file, directory nor link."""
+    """Finds everything below an open directory. Raises `NotPlain` for an entry that is neither file, directory nor
+    link.
+    """
     return _scan(root, "")
 
 

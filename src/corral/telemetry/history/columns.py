@@ -36,7 +36,7 @@ class Columns:
         return self if (first, last) == (0, len(self.times)) else self._picked(slice(None), slice(first, last))
 
     def of(self, subjects: Ints | None) -> Columns:
-        """Only these subjects; None: all."""
+        """The columns of these subjects; None means all."""
         if subjects is None:
             return self
         wanted = np.isin(self.subjects, subjects)

@@ -46,7 +46,7 @@ COMPACTION_MS = HOUR_MS
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Span:
-    """From `since` on and before `until`, answered by one level."""
+    """The time from `since` on and before `until`, answered by one level."""
 
     level: Level
     since: int

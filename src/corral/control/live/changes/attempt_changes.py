@@ -38,7 +38,7 @@ class AttemptChanges:
         return self._new.changes + self._changed.changes + self._new_usage.changes + self._changed_usage.changes
 
     def follow_job(self, before: Job, after: Job, event: Event) -> None:
-        """Bring the record of the job's attempt up to date with an event of the job."""
+        """Updates the record of the job's attempt after an event of the job."""
         match event:
             case Planned(at=at):
                 self._begin(after, at)

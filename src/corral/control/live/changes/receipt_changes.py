@@ -44,7 +44,7 @@ class ReceiptChanges:
             del self._state.receipts[receipt.job_id]
 
     def follow_job(self, before: Job, after: Job, event: Event) -> None:
-        """Bring the job's open receipt, if there is one, up to date with an event of the job."""
+        """Updates the job's open receipt, if any, after an event of the job."""
         receipt = self._state.receipts.get(after.id)
         if receipt is None:
             return

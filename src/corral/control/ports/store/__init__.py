@@ -1,4 +1,4 @@
-"""Where everything is kept, as the control layer needs it."""
+"""The protocols of the store, as the control layer needs it."""
 
 from corral.control.ports.store.alerts import (
     AlertTable,

@@ -31,7 +31,7 @@ class AlertTable(Protocol):
     def save(self, alerts: Sequence[Alert]) -> None: ...
 
     def delete(self, alert_ids: Sequence[int]) -> None:
-        """Of those that ended before they fired."""
+        """Deletes alerts that ended before they fired."""
 
     def get(self, alert_id: int) -> Alert | None: ...
 
@@ -42,7 +42,7 @@ class AlertTable(Protocol):
         """Newest first. Raises ValueError for a bad cursor."""
 
     def silences(self) -> list[Silence]:
-        """Those that have not been deleted, by their end."""
+        """The silences, without deleted ones, sorted by their end."""
 
     def save_silence(self, silence: Silence) -> None: ...
 
@@ -60,7 +60,7 @@ class ChannelTable(Protocol):
         """Insert or replace by name."""
 
     def delete(self, name: str) -> None:
-        """Its deliveries stay."""
+        """Deletes the channel; its deliveries are kept."""
 
     def add_deliveries(self, deliveries: Sequence[DeliveryRecord]) -> list[DeliveryRecord]:
         """The same with their ids."""
@@ -86,7 +86,7 @@ class ReportTable(Protocol):
         """Newest first. Raises ValueError for a bad cursor."""
 
     def of_schedule(self, name: str) -> list[ReportRecord]:
-        """Those that this schedule has asked for, newest first."""
+        """The reports of this schedule, newest first."""
 
     def ids(self) -> set[str]: ...
 

@@ -11,7 +11,7 @@ from corral.core.people.budgets import Account, Price, Unit
 
 class BudgetTable(Protocol):
     def prices(self) -> dict[str, Price]:
-        """By GPU model."""
+        """The prices by GPU model."""
 
     def save_price(self, model: str, price: Price) -> None: ...
 
@@ -38,7 +38,7 @@ class BudgetTable(Protocol):
         """The amounts of the account's entries within a span, by their kind."""
 
     def accounts(self) -> list[tuple[Account, Unit]]:
-        """Those that have entries."""
+        """The accounts that have entries."""
 
     def statement(self, account: Account, unit: Unit, since: float, until: float) -> list[LedgerEntry]:
         """The account's entries within a span, oldest first."""

@@ -20,7 +20,7 @@ class DatasetTable(Protocol):
     # ---------------------------------------------------------------- targets
 
     def targets(self) -> list[DatasetTargetRecord]:
-        """By name; the built-in one is not among them."""
+        """The targets by name, without the built-in one."""
 
     def save_target(self, target: DatasetTargetRecord) -> None:
         """Insert or replace by name."""
@@ -33,7 +33,7 @@ class DatasetTable(Protocol):
         """An id that is never used again: d-1, d-2, …"""
 
     def all(self) -> list[DatasetRecord]:
-        """By name, then owner."""
+        """All datasets, sorted by name, then owner."""
 
     def get(self, dataset_id: str) -> DatasetRecord | None: ...
 
@@ -43,7 +43,7 @@ class DatasetTable(Protocol):
         """Insert or replace by id. Raises NameTaken."""
 
     def delete(self, dataset_id: str) -> None:
-        """With its versions, tags and operations. Who used it stays."""
+        """Deletes the dataset with its versions, tags and operations. The records of its use are kept."""
 
     # ---------------------------------------------------------------- versions
 
@@ -51,10 +51,10 @@ class DatasetTable(Protocol):
         """Raises StoreConflict if one of them is there, or another one in its place of the line."""
 
     def version(self, dataset_id: str, version: str) -> VersionRecord | None:
-        """By its whole id."""
+        """Finds a version by its whole id."""
 
     def versions_like(self, dataset_id: str, prefix: str, limit: int) -> list[VersionRecord]:
-        """Those whose id begins so, newest first."""
+        """The versions whose id starts with `prefix`, newest first."""
 
     def log(self, dataset_id: str, *, before: int | None, limit: int) -> list[VersionRecord]:
         """Newest first; those before a place in the line."""
@@ -63,7 +63,7 @@ class DatasetTable(Protocol):
         """The newest version of each that has one."""
 
     def tags(self, dataset_ids: Collection[str]) -> list[TagRecord]:
-        """By tag."""
+        """The tags of these datasets, sorted by tag."""
 
     def save_tag(self, tag: TagRecord) -> None:
         """Insert, or let it mean another version."""
@@ -73,7 +73,7 @@ class DatasetTable(Protocol):
     # ---------------------------------------------------------------- who used them
 
     def add_uses(self, uses: Sequence[DatasetUse]) -> None:
-        """Those that are there already stay as they are."""
+        """Adds uses; existing ones are not changed."""
 
     def uses(self, dataset_id: str, *, version: str | None = None, limit: int) -> list[DatasetUse]:
         """The latest first."""

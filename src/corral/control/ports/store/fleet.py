@@ -52,7 +52,7 @@ class FleetTable(Protocol):
 
 class HealthTable(Protocol):
     def conditions(self) -> dict[str, Condition]:
-        """Of every GPU that is not healthy or was suspected lately."""
+        """The conditions of all GPUs that are not healthy or were suspected lately."""
 
     def save_conditions(self, conditions: Sequence[Condition]) -> None:
         """Insert or replace by GPU."""
@@ -60,7 +60,7 @@ class HealthTable(Protocol):
     def delete_conditions(self, gpu_ids: Sequence[str]) -> None: ...
 
     def idle_warnings(self) -> dict[str, IdleWarning]:
-        """By job."""
+        """The idle warnings by job."""
 
     def save_idle_warning(self, warning: IdleWarning) -> None:
         """Insert or replace by job."""
@@ -90,7 +90,7 @@ class HealthTable(Protocol):
 
 
 class CatalogTable(Protocol):
-    """What users pick from. Sorted by name; `save_` inserts or replaces by name."""
+    """The flavors and packages of the catalog, sorted by name; `save_` inserts or replaces by name."""
 
     def flavors(self) -> list[FlavorRecord]: ...
 

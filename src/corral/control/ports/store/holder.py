@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """Where an engine keeps its attempts. The same path on another machine is another place."""
+    """The directory of an engine's attempts. The same path on another machine is another place."""
 
     id: str
     path: str
@@ -43,7 +43,7 @@ class StoreHolder:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Leadership:
-    """What a server has that took over a store."""
+    """The identity and term of a server that has taken over a store."""
 
     #: grows with every server that takes over; engines refuse orders of an older one
     term: int
@@ -56,7 +56,7 @@ NO_LEADERSHIP = Leadership(term=0, installation="")
 
 
 class StoreHeld(Exception):
-    """Another home has this store. Nothing was written."""
+    """Another home owns this store. Nothing was written."""
 
     def __init__(self, holder: StoreHolder) -> None:
         super().__init__(f"the store belongs to the home {holder.path} on {holder.host}")

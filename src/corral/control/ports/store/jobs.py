@@ -56,10 +56,10 @@ class JobTable(Protocol):
         """Which of these names the user's jobs have already."""
 
     def delete(self, job_ids: Sequence[str]) -> None:
-        """With their attempts. Unknown ids are left alone."""
+        """Deletes these jobs with their attempts. Unknown ids are ignored."""
 
     def some(self, job_ids: Sequence[str]) -> dict[str, Job]:
-        """Those of them that there are."""
+        """The jobs with these ids; unknown ids are left out."""
 
     def ended(self, after: str | None, limit: int) -> list[JobRecord]:
         """Jobs that are over, in the order of their ids, from the one behind `after` on."""
@@ -93,7 +93,7 @@ class AttemptTable(Protocol):
 
 
 class UsageTable(Protocol):
-    """What attempts held and used. Rows outlive their jobs."""
+    """The resources that attempts held and used. Rows outlive their jobs."""
 
     def save(self, records: Sequence[UsageRecord]) -> None:
         """Insert or replace by attempt, without touching what was measured."""
@@ -102,13 +102,13 @@ class UsageTable(Protocol):
         """How these attempts went on; unknown attempts are left alone."""
 
     def save_measured(self, measured: Mapping[str, Measured]) -> None:
-        """What was measured of these attempts so far; unknown attempts are left alone."""
+        """Stores the measured use of these attempts so far; unknown attempts are ignored."""
 
     def of_job(self, job_id: str) -> list[UsageRecord]:
         """Oldest first."""
 
     def open(self) -> list[UsageRecord]:
-        """Of the attempts that have not ended."""
+        """The usage of attempts that have not ended."""
 
     def between(self, since: float, until: float) -> list[UsageRecord]:
         """Every attempt that held something within the span, or was planned in it, in the order of planning."""
@@ -128,7 +128,7 @@ class UsageTable(Protocol):
 
 
 class ReceiptTable(Protocol):
-    """Of preemptions. Rows outlive the jobs of both sides."""
+    """The receipts of preemptions. Rows outlive the jobs of both sides."""
 
     def add(self, receipt: ReceiptRecord) -> ReceiptRecord:
         """The same with its id."""
@@ -137,7 +137,7 @@ class ReceiptTable(Protocol):
         """Replace by id."""
 
     def open(self) -> list[ReceiptRecord]:
-        """Those of which something is still to come, oldest first."""
+        """The open receipts, oldest first."""
 
     def of_job(self, job_id: str, limit: int) -> list[ReceiptRecord]:
         """Receipts in which the job is the victim or the preemptor; newest first."""
@@ -154,7 +154,7 @@ class ReceiptTable(Protocol):
 
 class ScoreTable(Protocol):
     def all(self) -> dict[tuple[str, str], Score]:
-        """By user and GPU model."""
+        """The scores by user and GPU model."""
 
     def save(self, scores: Mapping[tuple[str, str], Score]) -> None:
         """Insert or replace, and remember the point for the history."""
@@ -188,7 +188,7 @@ class CycleTable(Protocol):
     """The scheduler's journal."""
 
     def append(self, cycle: CycleRecord) -> int:
-        """Its id."""
+        """Stores a cycle and returns its id."""
 
     def since_base(self) -> list[CycleRecord]:
         """The newest base and all entries after it, oldest first."""

@@ -35,7 +35,7 @@ class PeopleTable(Protocol):
         """The user has signed in. A user who is not there is left alone."""
 
     def delete_user(self, name: str) -> None:
-        """With credentials and quotas."""
+        """Deletes the user with credentials and quotas."""
 
     def quotas(self) -> list[QuotaRecord]: ...
 
@@ -98,7 +98,7 @@ class ProviderTable(Protocol):
         """Insert or replace by id."""
 
     def delete(self, provider_id: str) -> None:
-        """With the identities that it knows."""
+        """Deletes the provider with its identities."""
 
     def identities(self, provider_id: str) -> list[IdentityRecord]:
         """Sorted by login."""
@@ -117,6 +117,6 @@ class CredentialTable(Protocol):
     def of_user(self, user: str, kind: CredentialKind) -> list[CredentialRecord]: ...
 
     def touch(self, credential_id: str, at: float) -> None:
-        """It was used at this time, and its user was seen."""
+        """Stores when the credential was last used and its user last seen."""
 
     def delete(self, credential_ids: Sequence[str]) -> None: ...

@@ -16,16 +16,16 @@ class EstimateTable(Protocol):
         """Insert or replace by job and time."""
 
     def open(self) -> list[PastEstimate]:
-        """Of jobs that have not started, the oldest first."""
+        """The estimates of jobs that have not started, oldest first."""
 
     def settle(self, started: Mapping[tuple[str, int], float]) -> None:
         """When these attempts (by job and number) started; only of estimates that are open."""
 
     def withdraw(self, attempts: Collection[tuple[str, int]]) -> None:
-        """These will never start: their open estimates go."""
+        """Deletes the open estimates of attempts that will never start."""
 
     def latest(self, limit: int, since: float = 0.0) -> list[PastEstimate]:
-        """Those made last, the oldest of them first."""
+        """The latest estimates, oldest first."""
 
     def prune(self, before: float) -> int:
         """Drop those made earlier."""

@@ -95,7 +95,7 @@ class Transaction(Protocol):
 
 
 class Store(Protocol):
-    """Where everything is kept. Synchronous; never held open across a network call."""
+    """The store. Synchronous; a transaction is never open during a network call."""
 
     def take_over(self, above: int = 0) -> Leadership:
         """Become the only writer: from now on every other server's `write` raises StoreSuperseded.

@@ -15,7 +15,7 @@ class SimulationTable(Protocol):
     def get(self, simulation_id: str) -> SimulationRecord | None: ...
 
     def result(self, simulation_id: str) -> Mapping[str, Any] | None:
-        """What came of it, once it is ready."""
+        """The result of a simulation; None until it is ready."""
 
     def page(self, *, cursor: str | None, limit: int) -> Page[SimulationRecord]:
         """Newest first. Raises ValueError for a bad cursor."""
@@ -24,7 +24,7 @@ class SimulationTable(Protocol):
         """Insert or replace by id, without touching the result."""
 
     def save_result(self, simulation_id: str, result: Mapping[str, Any]) -> None:
-        """Of one that is there."""
+        """Stores the result of an existing simulation."""
 
     def delete(self, simulation_ids: Sequence[str]) -> None: ...
 
@@ -36,7 +36,7 @@ class SimulationTable(Protocol):
 
 
 class ShadowTable(Protocol):
-    """Where the shadow would have differed."""
+    """The differences that the shadow policy would have made."""
 
     def add(self, differences: Sequence[DifferenceRecord]) -> None:
         """Insert or replace by cycle."""

@@ -1,4 +1,4 @@
-"""A running job goes on on another node because its owner or an operator asks for it."""
+"""Moves of a running job to another node, requested by its owner or an operator."""
 
 from __future__ import annotations
 

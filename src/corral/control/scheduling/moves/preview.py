@@ -1,5 +1,6 @@
-"""What a resize or a move of a running job would change: its GPUs, the work that it may lose, and when waiting jobs
-start. Nothing is changed."""
+"""The preview of a resize or a move of a running job: its GPUs, the work that it may lose, and when waiting jobs start.
+Nothing is changed.
+"""
 
 from __future__ import annotations
 

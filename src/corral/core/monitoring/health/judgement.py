@@ -1,4 +1,4 @@
-"""From readings to a GPU's health: how signs are confirmed, and how a GPU recovers.
+"""Derives a GPU's health from its readings: how signs are confirmed, and how a GPU recovers.
 
 One bad reading makes a GPU suspect: it gets no new jobs. Readings that confirm it, or a fatal one, make it failed; a
 failed GPU recovers only by an operator or a passed self-test. A suspect GPU is healthy again after a time without bad

@@ -21,7 +21,7 @@ MOVABLE_KINDS = frozenset({JobKind.TRAINING, JobKind.PRESET})
 
 
 def plan_everywhere(seen: AnalysisInput) -> DefragmentationPlan:
-    """For all pools and models together, with a common limit of moves."""
+    """The moves of all pools and models together, with a common limit."""
     plans: list[DefragmentationPlan] = []
     left = seen.rules.most_moves
     for domain in gpu_domains(fleet_now(seen)):
@@ -37,7 +37,7 @@ def plan_everywhere(seen: AnalysisInput) -> DefragmentationPlan:
 
 
 def plan_moves(seen: AnalysisInput, domain: Domain, most_moves: int | None = None) -> DefragmentationPlan:
-    """For one pool and model."""
+    """The moves within one pool and model."""
     most_moves = seen.rules.most_moves if most_moves is None else most_moves
     fleet = fleet_now(seen)
     index = fleet.domains[domain]
@@ -166,7 +166,7 @@ class _Planner:
         return seconds * job.allocation.total_gpu_milli / WHOLE / HOUR
 
     def _read_tenancies(self) -> dict[str, _Tenancy]:
-        """By node: the jobs that hold usable GPUs of the domain."""
+        """The jobs that hold usable GPUs of the domain, by node."""
         found: dict[str, list[tuple[Job, int]]] = {}
         for job in self._seen.jobs:
             for grant in job.allocation.grants if job.allocation is not None else ():

@@ -14,8 +14,9 @@ def find(seen: AnalysisInput) -> list[Finding]:
 
 
 def idle_jobs(seen: AnalysisInput) -> dict[str, tuple[Job, float]]:
-    """By id: jobs with idle GPUs and their mean utilization. Only jobs that ran the whole time: a start takes a
-    while."""
+    """The jobs with idle GPUs and their mean utilization, by id. Only jobs that ran the whole time count: a start takes
+    a while.
+    """
     found = {}
     for job in seen.jobs:
         if job.state is not JobState.RUNNING or job.allocation is None or job.started_at is None:

@@ -85,7 +85,7 @@ def _side(seen: AnalysisInput, fleet: Fleet, domain: Domain) -> _Side:
 
 
 def _chosen(source: _Side, count: int) -> list[str]:
-    """On as few nodes as possible: scattered GPUs are of little use."""
+    """Chooses GPUs on as few nodes as possible: scattered GPUs are of little use."""
     found: list[str] = []
     for _, gpus in sorted(source.free_by_node.items(), key=lambda item: (-len(item[1]), item[0])):
         found += gpus[: count - len(found)]
