@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+import zstandard
 
 from tests.servers.corral_server import CorralServer
 
@@ -141,5 +142,21 @@ def test_a_lost_answer_is_made_again_after_a_crash(tmp_path: Path) -> None:
 def test_stored_answers_hold_no_secret(server: CorralServer, http: httpx.Client) -> None:
     token = post(http, "/me/tokens", {"name": "secret"}, "hidden").json()["token"]
     assert post(http, "/me/tokens", {"name": "secret"}, "hidden").json()["token"] == token
-    for path in server.home.glob("corral.db*"):
-        assert token.encode() not in path.read_bytes()
+    job = post(http, "/jobs", {**JOB, "port": 0}, "app").json()["id"]
+    share = f"/apps/{job}/shares"
+    address = post(http, share, {"lasts": "1h"}, "link").json()["address"]
+    assert post(http, share, {"lasts": "1h"}, "link").json()["address"] == address
+    secret = address.partition("corral_link=")[2]
+    assert secret
+    with closing(sqlite3.connect(server.home / "corral.db", timeout=30)) as store:
+        answers = [unpacked(answer) for (answer,) in store.execute("SELECT answer FROM request_keys") if answer]
+    for value in (token.encode(), secret.encode()):
+        assert not [answer for answer in answers if value in answer]
+        for path in server.home.glob("corral.db*"):
+            assert value not in path.read_bytes()
+
+
+def unpacked(answer: bytes) -> bytes:
+    """A stored answer without its compression."""
+    is_compressed = answer.startswith(b"\x28\xb5\x2f\xfd")
+    return zstandard.ZstdDecompressor().decompress(answer) if is_compressed else answer

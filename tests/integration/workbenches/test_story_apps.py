@@ -147,6 +147,15 @@ def test_the_owner_opens_it_at_an_origin_of_its_own(server: CorralServer, demo: 
     assert browser.go(f"{origin}/sw.js", **{"Service-Worker": "script"}).status_code == 403
 
 
+@pytest.mark.parametrize("path", ["//evil.example/", "///evil.example/x?y=1", "/\\\\evil.example/"])
+def test_an_address_of_the_app_leads_to_no_other_host(server: CorralServer, demo: dict[str, Any], path: str) -> None:
+    browser = Browser(server, "ann")
+    entered = browser.go(f"{server.url}/apps/{demo['job_id']}{path}").headers["location"]
+    answer = browser.go(entered)
+    assert answer.status_code == 303
+    assert answer.headers["location"].startswith("/evil.example/")
+
+
 def test_no_other_user_opens_it_and_a_token_does_it_for_programs(
     server: CorralServer, demo: dict[str, Any], ann: Person, bob: Person
 ) -> None:

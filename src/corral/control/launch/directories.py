@@ -8,9 +8,7 @@ from corral.control.ports import EngineUnavailable, LaunchOrder, LaunchRefused, 
 from corral.core.os_errors import placed_reason
 
 #: Errors of the server's disk or of its limits, which may be gone with the next try.
-_DISK_TROUBLE = frozenset(
-    {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.ESTALE, errno.EMFILE, errno.ENFILE}
-)
+DISK_TROUBLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.ESTALE, errno.EMFILE, errno.ENFILE})
 
 
 class JobDirectories:
@@ -23,8 +21,11 @@ class JobDirectories:
         try:
             self._workspace.prepare(order.job_id)
         except OSError as error:
-            message = f"its directories cannot be prepared: {placed_reason(error)}"
-            if error.errno in _DISK_TROUBLE:
-                raise EngineUnavailable(message) from error
-            raise LaunchRefused(message) from error
+            raise launch_failure("its directories cannot be prepared", error) from error
         return order
+
+
+def launch_failure(what: str, error: OSError) -> EngineUnavailable | LaunchRefused:
+    """An error with the job's own files ends this attempt only; trouble of the disk is tried again."""
+    message = f"{what}: {placed_reason(error)}"
+    return EngineUnavailable(message) if error.errno in DISK_TROUBLE else LaunchRefused(message)

@@ -7,21 +7,25 @@ after a crash removes it, too.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from corral.control.errors import Refusal
+from corral.control.launch.directories import DISK_TROUBLE, launch_failure
 from corral.control.live.controller import Controller
 from corral.control.live.state import State
 from corral.control.live.worker import Worker
 from corral.control.people import secrets
-from corral.control.ports import EngineUnavailable, LaunchOrder, LaunchRefused, Store
+from corral.control.ports import LaunchOrder, LaunchRefused, Store
 from corral.control.records import SecretRecord
 from corral.core.jobs.secret_uses import parse_secrets
 from corral.core.model import JobState
-from corral.files import NotPlain
+from corral.files import NotPlain, Place
+from corral.files.removal import remove_below
 from corral.server.auth.secret_box import SecretBox, SecretUnreadable
 from corral.stores.jobs.job_directories import DirectoryWorkspace
 
@@ -31,7 +35,6 @@ DIRECTORY = "secrets"
 NOTES = "secret-files"
 EVERY_SECONDS = 10.0
 _ASK_SECONDS = 10.0
-_MAX_FILES = 1000
 _LIVE = (JobState.STARTING, JobState.RUNNING, JobState.STOPPING)
 
 
@@ -76,7 +79,7 @@ class SecretOrders:
             try:
                 self._write(order.job_id, files)
             except OSError as error:
-                raise EngineUnavailable(f"the files of secrets cannot be written: {error}") from error
+                raise launch_failure("the files of secrets cannot be written", error) from error
         return replace(order, secret_env=env)
 
     def remove_files(self) -> None:
@@ -118,23 +121,33 @@ class SecretOrders:
         self._notes.mkdir(mode=0o700, exist_ok=True)
         (self._notes / job_id).touch(mode=0o600)
         with self._workspace.opened(job_id) as home:
-            home.make(DIRECTORY, 0o700)
-            with home.below(DIRECTORY) as own:
-                for name, value in files.items():
-                    own.write(name, value.encode(), mode=0o400, for_owner=True)
+            try:
+                _write_files(home, files)
+            except OSError as error:
+                if error.errno in DISK_TROUBLE:
+                    raise
+                # An earlier attempt has put something else there.
+                remove_below(home.descriptor, DIRECTORY)
+                _write_files(home, files)
 
     def _remove(self, job_id: str) -> None:
+        """Whatever the job has put there. Raises OSError if something is left, so that it is tried again."""
         try:
             with self._workspace.opened(job_id) as home:
-                with home.below(DIRECTORY) as own:
-                    for name in own.names(_MAX_FILES):
-                        own.remove(name)
-                os.rmdir(DIRECTORY, dir_fd=home.descriptor)
+                if not remove_below(home.descriptor, DIRECTORY):
+                    raise OSError(errno.ENOTEMPTY, "something in the directory cannot be removed")
         except (FileNotFoundError, NotADirectoryError):
-            pass  # the job or a user has removed it
+            pass  # the job's directory was removed
         except NotPlain as error:
-            log.warning("%s has replaced its directory of secrets: %s", job_id, error)
+            log.warning("%s has replaced its directory: %s", job_id, error)
         (self._notes / job_id).unlink(missing_ok=True)
+
+
+def _write_files(home: Place, files: Mapping[str, str]) -> None:
+    home.make(DIRECTORY, 0o700)
+    with home.below(DIRECTORY) as own:
+        for name, value in files.items():
+            own.write(name, value.encode(), mode=0o400, for_owner=True)
 
 
 def _live(state: State, job_ids: frozenset[str]) -> set[str]:

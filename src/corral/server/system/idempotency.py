@@ -23,7 +23,7 @@ from corral.server.http.problems import invalid_field
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotency-Replayed"
 #: Answers with secrets: they are stored encrypted, before they are sent.
-SECRET_ANSWERS = frozenset({"create_token"})
+SECRET_ANSWERS = frozenset({"create_token", "share_app"})
 #: Larger answers are made again from the stored result.
 MAX_ANSWER_BYTES = 1 << 20
 

@@ -159,10 +159,15 @@ async def sent_with_ticket(
     console = context.settings.server.public_url or f"{request.url.scheme}://{request.url.netloc}"
     granted = Pass(job_id=job_id, session_hash=identity.secret_hash, console=console, link=link)
     url = await context.origins.url_of(job_id, request.url)
-    ticket = context.passes.issue(Entry(granted=granted, path=path))
+    ticket = context.passes.issue(Entry(granted=granted, path=local_path(path)))
     answer = RedirectResponse(f"{url}/workbenches/{quote(job_id)}/enter?ticket={ticket}", status_code=303)
     answer.headers["Referrer-Policy"] = "no-referrer"
     return answer
+
+
+def local_path(path: str) -> str:
+    """The path below its origin: browsers take `//host` and `/\\host` for the address of another host."""
+    return "/" + path.lstrip("/\\")
 
 
 async def _answer(request: Request, context: ServerContext, job: Job) -> Response:
