@@ -8516,7 +8516,7 @@ export interface components {
             hold?: boolean;
             /**
              * Idles
-             * @description Whether the job may hold GPUs without using them for long; then zero use is no sign of a fault.
+             * @description Whether the job may hold GPUs without using them for long; then zero use is no sign of a fault. The default for jobs with an app.
              */
             idles?: boolean | null;
             /**
@@ -8737,7 +8737,7 @@ export interface components {
             hold?: boolean;
             /**
              * Idles
-             * @description Whether the job may hold GPUs without using them for long; then zero use is no sign of a fault.
+             * @description Whether the job may hold GPUs without using them for long; then zero use is no sign of a fault. The default for jobs with an app.
              */
             idles?: boolean | null;
             /**
@@ -8951,7 +8951,7 @@ export interface components {
             hold?: boolean;
             /**
              * Idles
-             * @description Whether the job may hold GPUs without using them for long; then zero use is no sign of a fault.
+             * @description Whether the job may hold GPUs without using them for long; then zero use is no sign of a fault. The default for jobs with an app.
              */
             idles?: boolean | null;
             /**

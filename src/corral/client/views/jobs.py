@@ -164,7 +164,8 @@ class JobArray(TypedDict):
     gpus: NotRequired[float]
     grace: NotRequired[float | str | None]
     hold: NotRequired[bool]
-    #: Whether the job may hold GPUs without using them for long; then zero use is no sign of a fault.
+    #: Whether the job may hold GPUs without using them for long; then zero use is no sign of a fault. The default for
+    #: jobs with an app.
     idles: NotRequired[bool | None]
     #: The name of an image, or an address; null: the node's own environment.
     image: NotRequired[str | None]
@@ -241,7 +242,8 @@ class JobCreate(TypedDict):
     gpus: NotRequired[float]
     grace: NotRequired[float | str | None]
     hold: NotRequired[bool]
-    #: Whether the job may hold GPUs without using them for long; then zero use is no sign of a fault.
+    #: Whether the job may hold GPUs without using them for long; then zero use is no sign of a fault. The default for
+    #: jobs with an app.
     idles: NotRequired[bool | None]
     #: The name of an image, or an address; null: the node's own environment.
     image: NotRequired[str | None]
@@ -320,7 +322,8 @@ class JobClone(TypedDict):
     gpus: NotRequired[float]
     grace: NotRequired[float | str | None]
     hold: NotRequired[bool]
-    #: Whether the job may hold GPUs without using them for long; then zero use is no sign of a fault.
+    #: Whether the job may hold GPUs without using them for long; then zero use is no sign of a fault. The default for
+    #: jobs with an app.
     idles: NotRequired[bool | None]
     #: The name of an image, or an address; null: the node's own environment.
     image: NotRequired[str | None]

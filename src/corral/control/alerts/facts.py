@@ -110,8 +110,8 @@ def failures(tx: Transaction, now: float) -> list[FailureFact]:
     )
     found: dict[str, FailureFact] = {}
     for event in page.items:
-        if event.subject in found:
-            continue
+        if event.subject in found or not event.owner:
+            continue  # a check of a GPU is no work of its user
         record = tx.jobs.get(event.subject)
         code = event.detail.get("exit_code")
         reason = str(event.detail.get("reason") or "")

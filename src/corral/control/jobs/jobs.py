@@ -142,7 +142,8 @@ def make_job(work: Work, caller: Caller, draft: JobDraft) -> Job:
 def _kept_values(draft: JobDraft, kind: JobKind, policies: Policies) -> dict[str, Any]:
     """The values that the job keeps as they were given. A value that was not given comes from the installation, from
     the job's kind, or from the default of the model."""
-    values: dict[str, Any] = {"preemptible": kind.is_preemptible}
+    # An app waits for its users, as a workbench does.
+    values: dict[str, Any] = {"preemptible": kind.is_preemptible, "idles": draft.spec.has_app}
     for row in KEPT_BY_JOB:
         value = getattr(draft, row.attribute)
         if value is None and row.installation:
@@ -190,7 +191,7 @@ def stop(work: Work, caller: Caller, ref: str) -> Job:
     stopped = work.jobs.advance(job, StopRequested(at=work.now, reason=reason))
     work.record(caller, "job.stop-requested", job.id, owner=job.user)
     if stopped.state is JobState.STOPPED:
-        work.record(caller, "job.stopped", job.id, owner=job.user, detail={"reason": reason})
+        work.record(caller, "job.stopped", job.id, owner=job.notified_user, detail={"reason": reason})
     return stopped
 
 

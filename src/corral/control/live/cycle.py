@@ -39,7 +39,7 @@ def run_cycle(work: Work, journal: JournalWriter, left_out: Collection[str] = ()
             SYSTEM,
             "job.planned",
             job.id,
-            owner=job.user,
+            owner=job.notified_user,
             detail={
                 "attempt": job.attempt,
                 "queue": job.queue,

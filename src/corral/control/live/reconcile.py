@@ -50,7 +50,7 @@ def report(work: Work, status: AttemptStatus) -> None:
         detail: dict[str, Any] = {"attempt": job.attempt, "queue": job.queue}
         if not job.attained_seconds and job.aged_from is not None and job.started_at is not None:
             detail["submitted_seconds"] = max(0.0, job.started_at - job.aged_from)
-        work.record(SYSTEM, "job.running", job.id, owner=job.user, detail=detail)
+        work.record(SYSTEM, "job.running", job.id, owner=job.notified_user, detail=detail)
     if is_over:
         _end(work, job, status)
 
@@ -238,7 +238,7 @@ def _leave_lost_nodes(work: Work, cluster: str) -> None:
             stop = StopRequested(at=work.now, reason=EndReason.NODE_LOST, failed=tuple(lost), message=message)
             work.jobs.advance(job, stop)
             detail = {"attempt": job.attempt, "reason": EndReason.NODE_LOST, "nodes": lost, "message": message}
-            work.record(SYSTEM, "job.moving", job.id, owner=job.user, detail=detail)
+            work.record(SYSTEM, "job.moving", job.id, owner=job.notified_user, detail=detail)
 
 
 def _end(work: Work, job: Job, status: AttemptStatus) -> None:
@@ -270,7 +270,7 @@ def _end(work: Work, job: Job, status: AttemptStatus) -> None:
     if ended.state is JobState.STARTING:
         action = "job.went-on" if job.is_moving else "job.resized"
         detail |= {"next_attempt": ended.attempt, "gpus": ended.request.gpus, "nodes": list(_nodes_of(ended))}
-    work.record(SYSTEM, action, job.id, owner=job.user, detail=detail)
+    work.record(SYSTEM, action, job.id, owner=job.notified_user, detail=detail)
     if ended.state is JobState.COMPLETED and (outputs := work.jobs.spec(job.id).commit_outputs):
         commit_outputs(work, ended, outputs)
 

@@ -224,7 +224,7 @@ def _move_away(work: Work, job: Job, failed: dict[str, Condition]) -> None:
     message = "; ".join(f"GPU {gpu} failed: {_latest_fault(failed[gpu])}" for gpu in gpus)
     work.jobs.advance(job, StopRequested(at=work.now, reason=EndReason.GPU_FAILED, failed=gpus, message=message))
     detail = {"attempt": job.attempt, "reason": EndReason.GPU_FAILED, "gpus": list(gpus), "message": message}
-    work.record(SYSTEM, "job.moving", job.id, owner=job.user, detail=detail)
+    work.record(SYSTEM, "job.moving", job.id, owner=job.notified_user, detail=detail)
 
 
 def _clear(work: Work, gpu_id: str) -> None:

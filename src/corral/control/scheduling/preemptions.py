@@ -92,7 +92,7 @@ def _preempt(work: Work, preemption: Preemption) -> ReceiptRecord:
     }
     if preemption.to is not None:
         detail["goes_on_on"] = [grant.node for grant in preemption.to.grants]
-    work.record(SYSTEM, "job.preempting", job.id, owner=job.user, detail=detail)
+    work.record(SYSTEM, "job.preempting", job.id, owner=job.notified_user, detail=detail)
     return receipt
 
 

@@ -123,6 +123,11 @@ class Job:
         return attempt_id(self.id, self.attempt)
 
     @property
+    def notified_user(self) -> str:
+        """The user in whose inbox events of the job are shown; "" for a check, which is no work of its user."""
+        return "" if self.only_gpus else self.user
+
+    @property
     def time_left_seconds(self) -> float | None:
         """The longest run time of the present attempt."""
         return None if self.time_limit_seconds is None else max(0.0, self.time_limit_seconds - self.ran_seconds)

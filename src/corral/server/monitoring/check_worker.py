@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +12,7 @@ from corral.control.live.controller import Controller, ControllerStopped
 from corral.control.live.worker import Worker
 from corral.control.monitoring import gpu_checks
 from corral.control.monitoring.gpu_checks import CheckOutcome, CheckRules
-from corral.control.ports import Clock, EngineUnavailable, LogSource, SelfTest, Store
+from corral.control.ports import Clock, EngineUnavailable, LogSource, SelfTest, Store, StoreUnavailable
 from corral.control.records import CheckRecord
 from corral.core.model import attempt_id
 from corral.core.monitoring.checks import Check, Measurement, Problem
@@ -24,6 +25,8 @@ _ANSWER_SECONDS = 30.0
 #: The result is the last line of the output.
 _TAIL_BYTES = 64 << 10
 _MARK = "corral-check: "
+#: A check whose result cannot be evaluated this often in a row has none.
+_MAX_FAILURES = 3
 _DAY = 86_400.0
 #: How long the results of checks are kept; the latest of each GPU stays.
 _KEPT_SECONDS = 365 * _DAY
@@ -47,6 +50,8 @@ class CheckWorker:
         self._clock = clock
         self._scheduled_at = float("-inf")
         self._pruned_at = float("-inf")
+        #: failures in a row, by job
+        self._failures: dict[str, int] = {}
         self._worker = Worker("GPU checks", self.step, every_seconds=TICK_SECONDS)
 
     def start(self) -> None:
@@ -58,7 +63,7 @@ class CheckWorker:
     def step(self) -> None:
         try:
             for record in self._open():
-                self._finish(record)
+                self._finish_alone(record)
             self._begin_scheduled()
         except ControllerStopped:
             return
@@ -76,6 +81,20 @@ class CheckWorker:
             self._pruned_at = now
             before = self._clock.now() - _KEPT_SECONDS
             self._controller.execute(lambda work: work.tx.health.prune_checks(before)).result(_ANSWER_SECONDS)
+
+    def _finish_alone(self, record: CheckRecord) -> None:
+        """A check that cannot be evaluated stops no other one."""
+        try:
+            self._finish(record)
+        except (ControllerStopped, StoreUnavailable, TimeoutError):
+            raise
+        except Exception:
+            failures = self._failures[record.job_id] = self._failures.get(record.job_id, 0) + 1
+            log.exception("check %s of %s cannot be evaluated", record.job_id, record.gpu_id)
+            if failures < _MAX_FAILURES:
+                return
+            self._controller.execute(gpu_checks.finish, record.job_id, None, self._rules).result(_ANSWER_SECONDS)
+        self._failures.pop(record.job_id, None)
 
     def _finish(self, record: CheckRecord) -> None:
         with self._store.read() as tx:
@@ -112,7 +131,7 @@ def read_outcome(engine: LogSource, attempt: str) -> CheckOutcome | None:
         return None
     try:
         return _outcome_of(json.loads(lines[-1][len(_MARK) :]))
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         log.warning("the result of check %s cannot be read: %s", attempt, error)
         return None
 
@@ -120,7 +139,7 @@ def read_outcome(engine: LogSource, attempt: str) -> CheckOutcome | None:
 def _outcome_of(body: Mapping[str, Any]) -> CheckOutcome:
     return CheckOutcome(
         measurements=tuple(
-            Measurement(check=Check(item["check"]), metric=str(item["metric"])[:100], value=float(item["value"]))
+            Measurement(check=Check(item["check"]), metric=str(item["metric"])[:100], value=_number(item["value"]))
             for item in body["measurements"]
         ),
         problems=tuple(
@@ -129,3 +148,11 @@ def _outcome_of(body: Mapping[str, Any]) -> CheckOutcome:
         ),
         skipped={Check(item["check"]): str(item["reason"])[:500] for item in body["skipped"]},
     )
+
+
+def _number(value: Any) -> float:
+    """Raises ValueError for what cannot be compared or stored."""
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"{number} is no measurement")
+    return number

@@ -353,3 +353,9 @@ def test_a_refused_batch_says_which_of_them(desk: Desk, bad: jobs.JobDraft, fiel
     with pytest.raises(Refusal) as refusal:
         desk.do(jobs.submit_batch, ANN, [draft("one-name", hold=True), draft("two-name"), bad])
     assert refusal.value.field == field
+
+
+def test_an_app_may_leave_its_gpu_unused_unless_its_owner_says_otherwise(desk: Desk) -> None:
+    with_app = JobSpec(command=("serve",), app_port=8080)
+    first, second, third = desk.submit(draft(spec=with_app), draft(spec=with_app, idles=False), draft())
+    assert (first.idles, second.idles, third.idles) == (True, False, False)

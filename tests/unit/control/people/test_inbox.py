@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from corral.control.alerts.facts import failures
 from corral.control.fleet import drains
 from corral.control.jobs import jobs
 from corral.control.live.unit_of_work import Caller
+from corral.control.monitoring import gpu_checks
+from corral.control.monitoring.gpu_checks import CheckRules
 from corral.control.people import user_inbox as inbox
 from corral.control.people.user_inbox import InboxKind, InboxPage
 from corral.control.ports import AttemptPhase
+from corral.control.records import Role, UserRecord
 from corral.core.model import EndReason
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 
@@ -64,3 +68,21 @@ def test_a_displaced_job_has_its_receipt_and_the_operator_hears_that_the_node_is
     desk.hear(desk.job(job.id), AttemptPhase.ENDED, EndReason.EXIT_CODE, exit_code=0)
     desk.do(drains.go_on)
     assert [(event.action, event.subject) for event in inbox_of(desk, ROOT).events.items] == [("node.drained", node)]
+
+
+def test_checks_of_gpus_are_not_shown_in_the_inbox_of_an_operator(desk: Desk) -> None:
+    rules = CheckRules(every_seconds=10.0, at_once=8)
+    desk.do(lambda work: work.tx.people.add_user(UserRecord(name="root", role=Role.OPERATOR)))
+    for outcome in (0, 1):
+        desk.now += 100.0
+        records = desk.do(gpu_checks.begin_scheduled, rules)
+        assert len(records) == 8
+        desk.cycle()
+        for record in records:
+            job = desk.job(record.job_id)
+            desk.hear(job, AttemptPhase.RUNNING)
+            desk.hear(job, AttemptPhase.ENDED, EndReason.EXIT_CODE, exit_code=outcome)
+            desk.do(gpu_checks.finish, record.job_id, None, rules)
+    assert actions(inbox_of(desk, ROOT)) == []
+    with desk.store.read() as tx:
+        assert failures(tx, desk.now) == []

@@ -212,4 +212,4 @@ class JobChanges:
         message = broken_text(ended, is_gone=not ended.state.is_ended)
         self.advance(job, StopRequested(at=self._now, reason=EndReason.DEPENDENCY_FAILED, message=message))
         detail = {"reason": EndReason.DEPENDENCY_FAILED, "after": ended.id, "message": message}
-        self._audit.add(SYSTEM, "job.stopped", job.id, owner=job.user, detail=detail)
+        self._audit.add(SYSTEM, "job.stopped", job.id, owner=job.notified_user, detail=detail)

@@ -207,7 +207,8 @@ class JobCreate(JobSettings):
     )
     idles: bool | None = Field(
         default=None,
-        description="Whether the job may hold GPUs without using them for long; then zero use is no sign of a fault.",
+        description="Whether the job may hold GPUs without using them for long; then zero use is no sign of a fault. "
+        "The default for jobs with an app.",
     )
     restart_if_hung: bool | None = Field(
         default=None,

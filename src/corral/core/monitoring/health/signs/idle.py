@@ -1,10 +1,10 @@
 """A GPU is idle under a running job: the device, or the program on it, hangs.
 
 This is the weakest sign, because a program can be idle by itself. So it counts only if the job has the whole GPU, is
-not a workbench (its owner may be thinking), and was not submitted as one that idles. A GPU that the job has never used,
-while it uses others, was requested without need and does not count. Under a later attempt of a job that a failed GPU
-has ended before, the GPU becomes suspect and no more: a program that hangs everywhere must not fail one GPU after the
-other.
+not a workbench (its owner may be thinking), and does not idle on purpose, as apps do by default. A GPU that the job has
+never used, while it uses others, was requested without need and does not count. Under a later attempt of a job that a
+failed GPU has ended before, the GPU becomes suspect and no more: a program that hangs everywhere must not fail one GPU
+after the other.
 """
 
 from __future__ import annotations
