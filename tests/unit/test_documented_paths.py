@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from itertools import chain
 from pathlib import Path
@@ -60,6 +61,28 @@ def test_every_link_leads_somewhere(page: Path) -> None:
         if not linked.exists() or (anchor and linked.suffix == ".md" and anchor[1:] not in anchors_of(linked)):
             wrong.append(target + anchor)
     assert not wrong, f"{name_of(page)} has links that lead nowhere: {', '.join(wrong)}"
+
+
+ROUTE = re.compile(r"\b(GET|POST|PUT|PATCH|DELETE) (?:/api/v1)?(/[\w/{}.:-]*[\w}])")
+#: Routes that the API description leaves out: redirects of browsers, and WebSockets.
+UNDESCRIBED = {("GET", "/auth/ID/login"), ("GET", "/jobs/JOB/shell")}
+
+
+def test_every_route_that_is_named_exists() -> None:
+    described = json.loads((ROOT / "docs" / "reference" / "openapi.json").read_text())["paths"]
+    patterns = [
+        (method.upper(), re.compile(re.sub(r"\{\w+\}", "[^/]+", path.removeprefix("/api/v1"))))
+        for path, methods in described.items()
+        for method in methods
+    ]
+    wrong = [
+        f"{name_of(page)}: {method} {path}"
+        for page in PAGES
+        for method, path in ROUTE.findall(page.read_text())
+        if (method, path) not in UNDESCRIBED
+        and not any(method == known and pattern.fullmatch(path) for known, pattern in patterns)
+    ]
+    assert not wrong, f"there are no such routes: {', '.join(wrong)}"
 
 
 def test_the_grid_is_the_one_of_the_folders() -> None:

@@ -76,7 +76,8 @@ def test_commands_exit_like_the_job(operator: Person) -> None:
     assert operator.run("logs", job["id"], code=0).out == "before the end\n"
     pieces = [json.loads(line) for line in operator.run("logs", "-f", "-o", "json", job["id"], code=7).out.splitlines()]
     assert "".join(piece.get("text", "") for piece in pieces) == "before the end\n"
-    assert pieces[-1] == {"state": "failed", "exit_code": 7}
+    end = {"state": "failed", "exit_code": 7, "end_reason": "exit_code", "message": "exit code 7"}
+    assert pieces[-1] == end
 
 
 def test_a_log_is_followed_while_it_is_written(operator: Person, tmp_path: Path) -> None:

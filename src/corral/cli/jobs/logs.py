@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from corral.cli.jobs.jobs import JobArgument
+from corral.cli.jobs.submission.end_notes import Ending, ending_of_log
 from corral.cli.terminal.failures import NOT_FOUND, WrongUsage
 from corral.cli.terminal.terminal import Section, Terminal, command
 from corral.client.http.errors import ClientError
 
 if TYPE_CHECKING:
     from corral.client.client import Client
-    from corral.client.http.streams import LogEnd
 
 app = typer.Typer()
 
@@ -199,9 +199,9 @@ def print_to_end(
     rank: int = 0,
     tail: int | None = None,
     raw: bool = False,
-) -> LogEnd:
+) -> Ending:
     """Prints the log as it is written, until the job has ended. As JSON, every part is one line, and the last line is
-    the end of the job."""
+    the end of the job with its reason."""
     from corral.client.http.streams import LogText, Patience
 
     def lost(error: ClientError) -> None:
@@ -209,12 +209,13 @@ def print_to_end(
 
     for piece in client.jobs.follow_log(job, attempt=attempt, rank=rank, tail=tail, patience=Patience(on_lost=lost)):
         if not isinstance(piece, LogText):
+            ending = ending_of_log(client, job, attempt, piece)
             if terminal.as_json:
-                terminal.json_line({"state": piece.state, "exit_code": piece.exit_code})
+                terminal.json_line(ending.document)
             else:
-                code = "" if piece.exit_code is None else f", exit code {piece.exit_code}"
-                terminal.note(f"-- {job} {piece.state}{code}")
-            return piece
+                for line in ending.lines:
+                    terminal.note(line)
+            return ending
         if terminal.as_json:
             terminal.json_line({"text": piece.text})
         elif raw:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from corral.core.counts import counted
-from corral.engines.attempts.accounts import AccountRules, own_account
+from corral.engines.attempts.accounts import USER_FIELD, AccountRules, own_account
 from corral.engines.attempts.isolation import Isolation
 from corral.engines.attempts.job_places import barrier
 from corral.engines.local.mps import start_mps
@@ -170,11 +170,14 @@ def separated(rules: AccountRules | None) -> Separated:
         )
     named = f", {counted(len(rules.users), 'user')} as local.run_as names them"
     if len(rules.users) <= 3:
-        named = "".join(f", those of {user} as {account}" for user, account in rules.users.items())
+        named = "".join(f", those of {user} as {own}" for user, own in rules.users.items())
     if rules.has_shared_pattern:
         detail = f"jobs of all users run as the account {rules.pattern}{named}"
         return Separated(separation=Separation.SHARED_ACCOUNTS, detail=detail)
-    detail = f"jobs run as the account {rules.pattern} of this machine{named}"
+    accounts = "of their user's name"
+    if rules.pattern != USER_FIELD:
+        accounts = f"{rules.pattern.replace(USER_FIELD, 'NAME')} (NAME is their user's name)"
+    detail = f"jobs run as the account {accounts} on this machine{named}"
     is_shared = len(set(rules.users.values())) < len(rules.users)
     if rules.barrier:
         detail += f", others are refused: other accounts than root cannot reach {rules.barrier}"

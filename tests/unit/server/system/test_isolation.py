@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from corral.control.ports import LaunchRefused
-from corral.engines.attempts.accounts import Account
+from corral.engines.attempts.accounts import Account, AccountRules
 from corral.server.demo.sample_setup import PEOPLE
 from corral.server.settings.settings import Settings
 from corral.server.settings.settings_sources import load_settings
@@ -55,6 +55,16 @@ def test_where_only_root_can_reach_the_home_others_are_refused(
     assert "jobs of all users but operator are refused" in logged
     assert "local.allow_root: true" in logged
     assert isolation.separated(rules).detail.endswith(f"cannot reach {rules.barrier}")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "accounts"),
+    [("{user}", "of their user's name"), ("lab-{user}", "lab-NAME (NAME is their user's name)")],
+)
+def test_the_detail_has_no_word_of_the_configuration(pattern: str, accounts: str) -> None:
+    detail = isolation.separated(AccountRules(pattern=pattern)).detail
+    assert detail.startswith(f"jobs run as the account {accounts} on this machine")
+    assert "{" not in detail
 
 
 def test_no_means_no(tmp_path: Path) -> None:

@@ -18,9 +18,15 @@ from corral.core.os_errors import placed_reason
 
 #: Names of training scripts, most likely first.
 SCRIPTS = ("train.py", "training.py", "finetune.py", "main.py", "run.py")
-#: Libraries that use GPUs.
-GPU_LIBRARIES = re.compile(r"^\s*['\"]?(torch|tensorflow|jax|lightning|transformers|vllm|cupy)\b", re.MULTILINE)
-GPU_IMPORTS = re.compile(r"^\s*(import|from) (torch|tensorflow|jax)\b", re.MULTILINE)
+#: Libraries that use GPUs, as requirements and as imports name them.
+_GPU_NAMES = (
+    r"(pytorch|torch|tensorflow|jax|flax|keras|(pytorch[-_])?lightning|transformers|accelerate|deepspeed|diffusers|peft"
+    r"|trl|ultralytics|vllm|cupy|paddlepaddle|mxnet|cuda|cudatoolkit)"
+)
+GPU_LIBRARY = re.compile(rf"{_GPU_NAMES}([-_][a-z0-9]+)*", re.IGNORECASE)
+GPU_IMPORTS = re.compile(rf"^\s*(import|from)\s+(\w+\s*,\s*)*{_GPU_NAMES}\b", re.MULTILINE)
+#: The name at the beginning of a requirement.
+_REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 #: What a script with more than one process for each node mentions.
 DISTRIBUTED = re.compile(r"init_process_group|DistributedDataParallel|FullyShardedDataParallel")
 #: Fields of a Slurm script that a job file repeats; the script itself sets the rest.
@@ -111,7 +117,7 @@ def _of_scripts(directory: Path, lines: list[str]) -> dict[str, Any]:
     requirements = _requirements(directory)
     script = training_script(directory)
     text = _text(directory / script) if script else ""
-    uses_gpus = bool(GPU_LIBRARIES.search(requirements) or GPU_IMPORTS.search(text))
+    uses_gpus = any(GPU_LIBRARY.fullmatch(name) for name in requirements) or bool(GPU_IMPORTS.search(text))
     fields: dict[str, Any] = {"gpus": 1 if uses_gpus or not requirements else 0, "time": "1h"}
     if fields["gpus"] == 0:
         lines.append("# The requirements name no library that uses GPUs: set `gpus` if the program needs some.")
@@ -135,10 +141,28 @@ def training_script(directory: Path) -> str | None:
     return next(iter(known or [name for name in names if "train" in name]), None)
 
 
-def _requirements(directory: Path) -> str:
-    files = ("requirements.txt", "pyproject.toml", "environment.yml")
-    # entries of pyproject.toml and of conda files begin with a quote or a dash
-    return re.sub(r"^\s*-\s*", "", "\n".join(_text(directory / name) for name in files), flags=re.MULTILINE)
+def _requirements(directory: Path) -> set[str]:
+    """The names of the libraries that the folder's files require."""
+    lines = _text(directory / "requirements.txt").splitlines()
+    conda = _text(directory / "environment.yml") or _text(directory / "environment.yaml")
+    lines += [line.strip()[1:] for line in conda.splitlines() if line.strip().startswith("-")]
+    lines += _of_project(_text(directory / "pyproject.toml"))
+    found = (_REQUIREMENT.match(line.strip()) for line in lines)
+    return {match[0] for match in found if match}
+
+
+def _of_project(text: str) -> list[str]:
+    """The requirements of a pyproject.toml; none of one that is no TOML, which its own tools report."""
+    import tomllib
+
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return []
+    project, poetry = document.get("project", {}), document.get("tool", {}).get("poetry", {})
+    groups = [*project.get("optional-dependencies", {}).values(), *document.get("dependency-groups", {}).values()]
+    listed = [*project.get("dependencies", ()), *(one for group in groups for one in group if isinstance(one, str))]
+    return [*listed, *(name for name in poetry.get("dependencies", {}) if name != "python")]
 
 
 def _text(path: Path) -> str:

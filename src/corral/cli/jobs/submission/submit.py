@@ -13,6 +13,7 @@ from corral.cli.jobs import arrays
 from corral.cli.jobs.job_options import PROJECT_FILE
 from corral.cli.jobs.job_request import request_body, with_flags, with_job_options
 from corral.cli.jobs.job_texts import state_line, submitted
+from corral.cli.jobs.submission.end_notes import hint_lines
 from corral.cli.scheduling.estimates import expected_text
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
@@ -210,6 +211,9 @@ def wait_for_end(terminal: Terminal, client: Client, jobs: Sequence[JobView]) ->
             raise typer.Exit(130) from None
     if terminal.as_json:
         terminal.json(ended[0] if len(jobs) == 1 else {"items": ended})
+    elif len(jobs) == 1:
+        for line in hint_lines(ended[0]):
+            terminal.note(line)
     codes = [exit_status(view["state"], view["exit_code"]) for view in ended]
     codes += [_commit_status(terminal, client, view) for view in ended]
     raise typer.Exit(next((code for code in codes if code), 0))
