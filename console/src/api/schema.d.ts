@@ -358,7 +358,7 @@ export interface paths {
         put?: never;
         /**
          * Share App
-         * @description Let the members of a group, or every user who has a link, open the app of one's own job.
+         * @description Share the app of one's own job with the members of a group, or with every user who has a link.
          */
         post: operations["share_app"];
         delete?: never;
@@ -2493,7 +2493,7 @@ export interface paths {
         };
         /**
          * Get Inbox
-         * @description What happened to the caller's jobs, volumes and shares without the caller, newest first.
+         * @description List events of the caller's jobs, volumes and shares that others caused, newest first.
          */
         get: operations["get_inbox"];
         put?: never;
@@ -4249,7 +4249,7 @@ export interface paths {
         put?: never;
         /**
          * Create User
-         * @description Without a password the user cannot sign in until an operator sets one.
+         * @description Create a user. Without a password the user cannot sign in until an operator sets one.
          */
         post: operations["create_user"];
         delete?: never;
@@ -5345,7 +5345,7 @@ export interface components {
         };
         /**
          * ChangePreviewView
-         * @description What a resize or a move would change. Nothing was changed.
+         * @description The preview of a resize or a move. Nothing was changed.
          * @example {
          *       "after": {
          *         "grants": [
@@ -7280,7 +7280,7 @@ export interface components {
         };
         /**
          * GitMetadataBody
-         * @description In a Git repository, where plain git can read it.
+         * @description History in a Git repository, where plain git can read it.
          * @example {
          *       "kind": "git",
          *       "url": "https://example.org/hook"
@@ -9102,7 +9102,7 @@ export interface components {
         };
         /**
          * JobDiskView
-         * @description What a running job has on the disk of its node, as it was last measured.
+         * @description The disk use of a running job on its node, as it was last measured.
          * @example {
          *       "bytes": 1,
          *       "limit_bytes": 1,
@@ -9367,7 +9367,7 @@ export interface components {
         };
         /**
          * JobMigrate
-         * @description The node on which a running job goes on.
+         * @description The node to which a running job is moved.
          * @example {}
          */
         JobMigrate: {
@@ -17733,7 +17733,7 @@ export interface components {
         };
         /**
          * StoreMetadataBody
-         * @description In corral's own store.
+         * @description History in corral's own store.
          * @example {
          *       "kind": "store"
          *     }

@@ -58,7 +58,7 @@ class Keeper:
         """The interval has passed, the platform asks for it, or there was no save since a warning."""
         if self.surroundings.directory is None:
             return False
-        if WARNING.heard and not self._answers_warning:
+        if WARNING.is_received and not self._answers_warning:
             return True
         now = self._monotonic()
         interval = self.surroundings.interval_seconds
@@ -72,7 +72,7 @@ class Keeper:
 
     def should_stop(self) -> bool:
         WARNING.watch()
-        return WARNING.heard
+        return WARNING.is_received
 
     def steps(
         self,
@@ -127,7 +127,7 @@ class Keeper:
             raise ValueError(f"step must be a whole number from 0, the steps that are done, not {step!r}")
         here = self.surroundings
         # Read before the state is written: a later request is not answered by this save.
-        warned, request, at = WARNING.heard, self._request(), time.time()
+        warned, request, at = WARNING.is_received, self._request(), time.time()
         path = None
         if here.directory is None:
             self._print_once("CORRAL_CHECKPOINT_DIR is not set: nothing is saved")

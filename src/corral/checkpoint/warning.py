@@ -20,13 +20,13 @@ class Listener:
 
     def __init__(self) -> None:
         self._pid = 0
-        self._heard = False
+        self._is_received = False
         self._before: Any = None
         self._printed = False
 
     @property
-    def heard(self) -> bool:
-        return self._heard and self._pid == os.getpid()
+    def is_received(self) -> bool:
+        return self._is_received and self._pid == os.getpid()
 
     def watch(self) -> bool:
         """Install the handler; False if this is not the main thread, in which alone Python can do that."""
@@ -39,7 +39,7 @@ class Listener:
                     "corral: warnings cannot be received: call corral.checkpoint.watch() once in the main thread\n"
                 )
             return False
-        self._heard = False
+        self._is_received = False
         self._before = signal.getsignal(signal.SIGTERM)
         if self._before == self._note:
             self._before = signal.SIG_DFL
@@ -53,11 +53,11 @@ class Listener:
             # None means a handler that is not Python's; it cannot be restored.
             signal.signal(signal.SIGTERM, signal.SIG_DFL if self._before is None else self._before)
         self._pid = 0
-        self._heard = False
+        self._is_received = False
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         # No lock, no output: this runs between any two instructions of the program.
-        self._heard = True
+        self._is_received = True
         if callable(self._before):
             self._before(number, frame)
 

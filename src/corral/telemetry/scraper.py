@@ -73,7 +73,7 @@ class ScrapingCollector:
                 gpus=gpu_readings(samples, at, found.gpu, self._xids), hosts=host_readings(samples, at, found.node)
             )
             if known and not collected.gpus and not collected.hosts:
-                raise ScrapeFailed(self._strange(found.asked))
+                raise ScrapeFailed(self._unknown_nodes_text(found.asked))
         except ScrapeFailed as error:
             self._complain(str(error))
             return Collected()
@@ -109,7 +109,7 @@ class ScrapingCollector:
             raise ScrapeFailed(str(error) or type(error).__name__) from error
         return body.decode(errors="replace")
 
-    def _strange(self, asked: Collection[str]) -> str:
+    def _unknown_nodes_text(self, asked: Collection[str]) -> str:
         if self._node:
             return f"it answers, but node {self._node} is not known here, or has no such GPUs"
         reported = ", ".join(sorted(asked)[:3]) or self._host

@@ -11,7 +11,7 @@ import pytest
 
 from corral.control.ports import VolumeDriver, VolumeUnavailable
 from corral.engines.storage.driver import DirectoryVolumes
-from corral.engines.storage.permissions import let_pass, may_pass
+from corral.engines.storage.permissions import allow_passage, may_pass
 from corral.engines.storage.project_quotas import quotas_of
 
 GIB = 1 << 30
@@ -106,15 +106,15 @@ def test_every_account_writes_in_it_and_none_comes_in_from_outside(tmp_path: Pat
     os.umask(before)
     assert (data / "of-root").stat().st_mode & 0o666 == 0o666
     assert data.parent.stat().st_mode & 0o077 == 0
-    assert let_pass(str(data.parent), {12345})
+    assert allow_passage(str(data.parent), {12345})
     assert may_pass(str(data.parent)) == {12345}
-    assert driver.is_let_in("v-1")
+    assert driver.is_open_to_jobs("v-1")
     for _ in range(2):
-        driver.let_go("v-1")
-    assert not driver.is_let_in("v-1")
+        driver.close_to_jobs("v-1")
+    assert not driver.is_open_to_jobs("v-1")
     assert may_pass(str(data.parent)) == set()
     assert data.parent.stat().st_mode & 0o077 == 0
-    driver.let_go("v-9")
+    driver.close_to_jobs("v-9")
 
 
 def test_quotas_are_found_where_the_file_system_has_them(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ class DirectoryBody(TypedDict):
 
 
 class GitMetadataBody(TypedDict):
-    """In a Git repository, where plain git can read it."""
+    """History in a Git repository, where plain git can read it."""
 
     kind: Literal["git"]
     #: Address of the repository, without user name and password.
@@ -86,7 +86,7 @@ class ObjectStorageBody(TypedDict):
 
 
 class StoreMetadataBody(TypedDict):
-    """In corral's own store."""
+    """History in corral's own store."""
 
     kind: Literal["store"]
 

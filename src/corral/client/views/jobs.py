@@ -42,7 +42,7 @@ class WaitingEffectView(TypedDict):
 
 
 class ChangePreviewView(TypedDict):
-    """What a resize or a move would change. Nothing was changed."""
+    """The preview of a resize or a move. Nothing was changed."""
 
     job: str
     before: AllocationView
@@ -418,7 +418,7 @@ JobKind = Literal["workbench", "training", "distributed", "preset"]
 
 
 class JobMigrate(TypedDict):
-    """The node on which a running job goes on."""
+    """The node to which a running job is moved."""
 
     #: Null: the best other node.
     to: NotRequired[str | None]
@@ -473,7 +473,7 @@ class IdleWarningView(TypedDict):
 
 
 class JobDiskView(TypedDict):
-    """What a running job has on the disk of its node, as it was last measured."""
+    """The disk use of a running job on its node, as it was last measured."""
 
     #: Its directory, its working directory, local and temporary storage.
     bytes: int

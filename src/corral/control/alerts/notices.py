@@ -30,7 +30,7 @@ def queue_notices(work: Work, alerts: Sequence[Alert], rules: Mapping[str, Alert
     for channel in work.tx.channels.all():
         mine = [alert for alert in alerts if channel.enabled and _wants(channel, alert, rules.get(alert.rule))]
         if mine:
-            _tell(work, channel, mine)
+            _queue_notice(work, channel, mine)
 
 
 def _wants(channel: ChannelRecord, alert: Alert, rule: AlertRule | None) -> bool:
@@ -46,7 +46,7 @@ def _wants(channel: ChannelRecord, alert: Alert, rule: AlertRule | None) -> bool
     return channel.name in rule.channels
 
 
-def _tell(work: Work, channel: ChannelRecord, alerts: Sequence[Alert]) -> None:
+def _queue_notice(work: Work, channel: ChannelRecord, alerts: Sequence[Alert]) -> None:
     recent = work.tx.channels.deliveries(channel.name, cursor=None, limit=RECENT).items
     joined = next((item for item in recent if _can_be_joined(item)), None)
     others = [item for item in recent if item is not joined]

@@ -37,7 +37,7 @@ class Watch:
     def start(self) -> None:
         self._worker.start()
 
-    def look_soon(self) -> None:
+    def observe_soon(self) -> None:
         self._worker.wake()
 
     def ask_to_stop(self) -> None:
@@ -69,7 +69,7 @@ class EngineReports:
         self._observe_soon = observe_soon
         self._done = done
 
-    def heard(self, status: AttemptStatus) -> None:
+    def status_changed(self, status: AttemptStatus) -> None:
         self._take_in(lambda work: report(work, status))
         if status.reason in (EndReason.NODE_LOST, EndReason.PREEMPTED):
             # Before the next regular observation, jobs would be started on a node that is lost or used by others.
@@ -79,7 +79,7 @@ class EngineReports:
         self.launch_refused(failed, message, EndReason.LOST)
 
     def launch_refused(self, refused: str, message: str, reason: EndReason = EndReason.LAUNCH_ERROR) -> None:
-        self.heard(
+        self.status_changed(
             AttemptStatus(
                 attempt_id=refused,
                 phase=AttemptPhase.ENDED,

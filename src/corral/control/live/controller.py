@@ -145,9 +145,9 @@ class Controller:
             self._load(tx)
         self.execute(follow_settings).add_done_callback(_log_failure)
         for name, engine in self.engines.items():
-            engine.subscribe(self._reports.heard)
+            engine.subscribe(self._reports.status_changed)
             if isinstance(engine, FollowsNodes):
-                engine.follow_nodes(self._watches[name].look_soon)
+                engine.follow_nodes(self._watches[name].observe_soon)
             self._observe(name)
         self._turn(self._inbox.take_all())
         for outbox in self._outboxes.values():
@@ -176,7 +176,7 @@ class Controller:
     def observe_soon(self) -> None:
         """Observe the engines now, before the next regular time."""
         for watch in self._watches.values():
-            watch.look_soon()
+            watch.observe_soon()
 
     @property
     def is_alive(self) -> bool:

@@ -22,22 +22,21 @@ class VolumeDriver(Protocol):
     VolumeUnavailable with the reason."""
 
     def create(self, volume_id: str, size_bytes: int, owner: str) -> None:
-        """Make it, empty. One that is there already keeps what it holds."""
+        """Creates an empty volume. An existing one keeps its contents."""
 
     def resize(self, volume_id: str, size_bytes: int) -> None: ...
 
     def delete(self, volume_id: str) -> None:
-        """Remove it with all it holds. One that is not there is gone already."""
+        """Removes a volume with its contents. A missing one is ignored."""
 
     def usage(self, volume_id: str) -> VolumeUse:
-        """How much is in it. May take long for many files: never called where others wait."""
+        """The used space. May take long for many files: never called where others wait."""
 
-    def is_let_in(self, volume_id: str) -> bool:
-        """Whether accounts of jobs were let through to it, so that `let_go` has something to do. May wait for the disk:
-        never called in the controller's thread."""
+    def is_open_to_jobs(self, volume_id: str) -> bool:
+        """Whether accounts of jobs can reach the volume. May wait for the disk: not for the controller's thread."""
 
-    def let_go(self, volume_id: str) -> None:
-        """No job has it any more: what was opened for their accounts is closed again. Quick."""
+    def close_to_jobs(self, volume_id: str) -> None:
+        """Closes a volume that no job mounts any more to the accounts of jobs. Quick."""
 
     def path_of(self, volume_id: str) -> str | None:
         """The path of the volume on this machine; None if only the nodes have it."""

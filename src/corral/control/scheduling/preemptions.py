@@ -36,7 +36,7 @@ def preempt(work: Work, preemptions: Sequence[Preemption]) -> None:
     for preemption in preemptions:
         made_for[preemption.for_job].append(_preempt(work, preemption))
     for for_job, receipts in made_for.items():
-        _tell_beneficiary(work, work.state.snapshot.jobs[for_job], receipts)
+        _record_room_made(work, work.state.snapshot.jobs[for_job], receipts)
 
 
 def note_last_saves(work: Work, seen: Sequence[LastSave]) -> None:
@@ -96,7 +96,7 @@ def _preempt(work: Work, preemption: Preemption) -> ReceiptRecord:
     return receipt
 
 
-def _tell_beneficiary(work: Work, job: Job, receipts: Sequence[ReceiptRecord]) -> None:
+def _record_room_made(work: Work, job: Job, receipts: Sequence[ReceiptRecord]) -> None:
     detail = {
         "jobs": [
             {"job": item.job_id, "user": item.user, "rule": item.rule, "gpus": item.gpu_milli / WHOLE}

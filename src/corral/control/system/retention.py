@@ -39,7 +39,7 @@ def keep(work: Work, caller: Caller, ref: str) -> Job:
     return _set_kept(work, caller, ref, kept=True)
 
 
-def let_go(work: Work, caller: Caller, ref: str) -> Job:
+def stop_keeping(work: Work, caller: Caller, ref: str) -> Job:
     """Removes the mark: retention may delete the job when it expires."""
     return _set_kept(work, caller, ref, kept=False)
 

@@ -94,7 +94,7 @@ def host_settings(record: JobRecord, *, listen: str, ports: tuple[int, int], is_
     }
 
 
-def let_in(tx: Transaction, record: JobRecord) -> list[str]:
+def allowed_keys(tx: Transaction, record: JobRecord) -> list[str]:
     """The SSH keys that can log in: those of its owner, and none while the owner may not sign in."""
     owner = tx.people.user(record.job.user)
     if not record.spec.ssh or owner is None or owner.disabled:

@@ -297,7 +297,7 @@ class LocalEngine:
                 self._look(tracked)
             return tracked
 
-    def look_at_all(self) -> list[Tracked]:
+    def poll_all(self) -> list[Tracked]:
         """The safety net: refresh every attempt that is not over, handle nodes that went down, and send the launches
         again that no supervisor has claimed."""
         nodes = self.fleet.nodes()

@@ -29,7 +29,7 @@ class Watched(Protocol):
 
     def look(self, attempt_id: str) -> Tracked | None: ...
 
-    def look_at_all(self) -> list[Tracked]: ...
+    def poll_all(self) -> list[Tracked]: ...
 
     def spawner_fileno(self) -> tuple[int, bool]: ...
 
@@ -89,7 +89,7 @@ class Watcher:
     def _round(self) -> None:
         self._turn(self._rescan_at)
         if time.monotonic() >= self._rescan_at:
-            for tracked in self._watched.look_at_all():
+            for tracked in self._watched.poll_all():
                 self._report(tracked)
             self._rescan_at = time.monotonic() + self._rescan_seconds
 

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from corral.control.ports import VolumeUnavailable, VolumeUse
 from corral.engines.attempts.job_places import remove_tree
 from corral.engines.attempts.json_files import read_json, write_json
-from corral.engines.storage.permissions import let_pass, open_inside
+from corral.engines.storage.permissions import allow_passage, open_inside
 from corral.engines.storage.project_quotas import ProjectQuotas, quotas_of
 from corral.files import used_bytes
 
@@ -84,15 +84,15 @@ class DirectoryVolumes:
                 return VolumeUse(used_bytes=used, is_enforced=True)
             return VolumeUse(used_bytes=used_bytes(path))
 
-    def is_let_in(self, volume_id: str) -> bool:
+    def is_open_to_jobs(self, volume_id: str) -> bool:
         with _volume_errors(volume_id):
             place = self._place(volume_id)
             return os.path.isdir(place) and bool(os.stat(place).st_mode & 0o077)
 
-    def let_go(self, volume_id: str) -> None:
+    def close_to_jobs(self, volume_id: str) -> None:
         with _volume_errors(volume_id):
-            if self.is_let_in(volume_id):
-                let_pass(self._place(volume_id), set())
+            if self.is_open_to_jobs(volume_id):
+                allow_passage(self._place(volume_id), set())
 
     def path_of(self, volume_id: str) -> str | None:
         return os.path.join(self._place(volume_id), DATA)

@@ -21,7 +21,7 @@ from corral.engines.attempts.instance_messages import Owner, StorageSpec
 from corral.engines.attempts.job_places import make_private, open_path
 from corral.engines.attempts.processes import acting_as
 from corral.engines.storage import mount_namespace
-from corral.engines.storage.permissions import let_pass, may_pass
+from corral.engines.storage.permissions import allow_passage, may_pass
 from corral.files import NotPlain, Place
 from corral.files.descriptors import open_directory_path
 
@@ -73,7 +73,7 @@ def enter_mounts(
         if _has_namespace(owner):
             seen = _mounted(storage, owner, rank_dir)
         elif any(spec["kind"] == "dataset" for spec in storage):
-            mount_namespace.keep_to_own_files()
+            mount_namespace.drop_root_file_rights()
     for line in dataset_lines(storage, seen):
         say(line)
     if job_dir:
@@ -135,7 +135,7 @@ def _mounted(storage: Sequence[StorageSpec], owner: Owner | None, rank_dir: str)
             os.close(source)
         seen[spec["path"]] = spec["path"] if _is_shown_at(place, spec["path"], owner) else place
     if owner is not None and owner["uid"] != 0:
-        mount_namespace.gain_nothing()
+        mount_namespace.forbid_privilege_gains()
     return seen
 
 
@@ -194,13 +194,13 @@ def _make_points(paths: Sequence[str], private: str) -> None:
 # ------------------------------------------------------------------------------------------------ seen by links only
 
 
-def let_in(spec: StorageSpec, owner: Owner, volumes: str) -> None:
-    """Let the account pass to this volume or bucket, whose directory only the server can pass otherwise."""
+def open_to_account(spec: StorageSpec, owner: Owner, volumes: str) -> None:
+    """Opens the directory of this volume or bucket, which only the server can pass otherwise, to the account."""
     if spec["kind"] not in ("volume", "object"):
         return
     around = os.path.dirname(spec["source"])
     open_path(around, volumes if spec["kind"] == "volume" else os.path.dirname(around))
-    if not let_pass(around, may_pass(around) | {owner["uid"]}):
+    if not allow_passage(around, may_pass(around) | {owner["uid"]}):
         os.chmod(around, 0o711)
 
 

@@ -43,14 +43,15 @@ def enter() -> None:
     _mount(b"none", b"/", None, _MS_SLAVE | _MS_REC)
 
 
-def gain_nothing() -> None:
-    """The process sees other files than the rest of the machine: no program may become root because of them."""
+def forbid_privilege_gains() -> None:
+    """Forbids programs to gain privileges: the process sees other files than the rest of the machine."""
     _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 
 
-def keep_to_own_files() -> None:
-    """From the next program on, a process of root writes only to files that it owns or that their mode lets it write
-    to, and changes neither mode nor owner of others. Raises OSError."""
+def drop_root_file_rights() -> None:
+    """Drops root's rights to files of others: from the next program on, a process of root can only write where the
+    mode of a file allows it, and only change its own files. Raises OSError.
+    """
     for capability in (_CAP_CHOWN, _CAP_DAC_OVERRIDE, _CAP_FOWNER):
         if _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
             raise _error("the permissions of root")

@@ -30,8 +30,8 @@ def open_inside(directory: str) -> None:
     _set(directory, _DEFAULT, [(tag, rights, _NO_ID) for tag, rights in entries])
 
 
-def let_pass(directory: str, uids: set[int]) -> bool:
-    """Only these accounts may pass through; False if the file system has no ACLs."""
+def allow_passage(directory: str, uids: set[int]) -> bool:
+    """Allows only these accounts to pass through; returns False if the file system has no ACLs."""
     if not uids:
         has_acls = _set(directory, _ACCESS, None)
         # Otherwise the mask of the named accounts would become the group's permission.
@@ -49,7 +49,7 @@ def let_pass(directory: str, uids: set[int]) -> bool:
 
 
 def may_pass(directory: str) -> set[int]:
-    """The accounts that `let_pass` named."""
+    """The accounts that `allow_passage` named."""
     try:
         raw = os.getxattr(directory, _ACCESS)
     except OSError:

@@ -86,7 +86,7 @@ class Relay:
 
     async def _serve(self, accepted: socket.socket, strangers: asyncio.Semaphore) -> None:
         try:
-            outside = await self._let_in(accepted)
+            outside = await self._accept_client(accepted)
         except OSError:
             # Not the server. Any host on the network may connect; a line for each would fill the log.
             accepted.close()
@@ -101,7 +101,7 @@ class Relay:
             return
         await between(outside, inside)
 
-    async def _let_in(self, accepted: socket.socket) -> Streams:
+    async def _accept_client(self, accepted: socket.socket) -> Streams:
         """Accept a connection after its TLS handshake. Raises OSError."""
         loop = asyncio.get_running_loop()
         keep_alive(accepted)

@@ -76,7 +76,7 @@ class AlertWorker:
         self._delivering.stop()
 
     def wake(self) -> None:
-        """Another part has queued a notice: send it now rather than within a second."""
+        """Sends queued notices now, rather than within a second."""
         self._delivering.wake()
 
     def take(self, taken: Round) -> None:

@@ -88,7 +88,7 @@ def is_own_origin(origin: str, connection: HTTPConnection, context: ServerContex
 
 
 async def check_own_page(request: Request, context: Context) -> None:
-    """For sign-in, where no session with a CSRF token exists yet. Raises a 403 or 415 problem.
+    """Checks the origin of a sign-in, for which no session with a CSRF token exists yet. Raises a 403 or 415 problem.
 
     A page of another site could otherwise sign its visitors in as its author, who then sees their actions. Programs
     send neither header. Browsers state how the page is related to this server; this header has precedence, since a

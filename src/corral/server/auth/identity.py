@@ -76,7 +76,7 @@ class Identities:
         self._forgot: dict[str, int] = {}
 
     def record_use(self, touch: Callable[[str, float], None]) -> None:
-        """From now on the use of credentials is recorded so: this server leads."""
+        """Records uses of credentials with this function from now on, because this server leads."""
         self._touch = touch
 
     async def of_secret(self, secret: str, kind: CredentialKind) -> Identity | None:
@@ -84,11 +84,11 @@ class Identities:
         return await self.of_hash(secret_hash(secret), kind)
 
     async def current(self, identity: Identity) -> Identity | None:
-        """For long answers: the caller with the present rights, or None if access was lost."""
+        """The caller with the present rights, or None if access was lost; for long answers."""
         return await self.of_hash(identity.secret_hash, identity.kind)
 
     def watched(self, identity: Identity) -> WatchedIdentity:
-        """For answers of hours, such as event streams."""
+        """A view of the caller that is checked again during answers of hours, such as event streams."""
         return WatchedIdentity(self, identity, now=self._now)
 
     def changes_of(self, user: str) -> tuple[int, int]:

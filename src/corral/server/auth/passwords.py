@@ -23,7 +23,7 @@ class Passwords:
         self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="passwords")
 
     def hash_now(self, password: str) -> str:
-        """For start-up, where there is no event loop yet."""
+        """Hashes at start-up, when there is no event loop yet."""
         return self._hasher.hash(password)
 
     async def hash(self, password: str) -> str:

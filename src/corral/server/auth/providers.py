@@ -111,7 +111,7 @@ class SignIn:
         return found
 
     def _secret_checks(self, provider: ProviderRecord) -> list[Check]:
-        """For operators only: the reason names the key file."""
+        """Checks of the provider's secrets, for operators only: the reason names the key file."""
         try:
             for encrypted in (provider.client_secret, provider.api_token):
                 if encrypted:
@@ -207,7 +207,7 @@ def _client_id_check(provider: ProviderRecord) -> Check:
 
 
 def _allow_checks(provider: ProviderRecord) -> list[Check]:
-    """Not wrong, but seldom intended: anyone can create an account at these providers."""
+    """Warns if every account may sign in: anyone can create an account at these providers."""
     if EVERYBODY not in provider.allow or provider.issuer not in DEFAULT_ISSUERS.values():
         return []
     detail = f"every account at {provider.issuer} may sign in"

@@ -74,7 +74,7 @@ async def check_pace(context: ServerContext, name: str, address: str) -> None:
     """Count an attempt with a password. Raises a 429 problem if it comes too soon after others that failed."""
     throttle = context.throttle
     wait = throttle.begin(name, address)
-    if wait > 0 and throttle.wants_to_know(name, address):
+    if wait > 0 and throttle.needs_known_addresses(name, address):
         for known in await context.read(_addresses_of, name):
             throttle.know(name, known)
         wait = throttle.begin(name, address)
@@ -99,7 +99,9 @@ def rate_headers(context: ServerContext, left: int, seconds: int) -> dict[str, s
 
 
 def note_failed_sign_in(context: ServerContext, user: str | None, address: str, **detail: str) -> None:
-    """For the audit log. An unknown name is not recorded: people type passwords into the wrong field."""
+    """Records a failed sign-in in the audit log. An unknown name is not recorded: people type passwords into the wrong
+    field.
+    """
     caller = Caller(name=PLATFORM, source=address)
     context.audit.note(caller, "user.sign-in-failed", user or "unknown", owner=user or "", detail=detail)
 

@@ -85,7 +85,7 @@ class LoginThrottle:
             self._known.clear()
         self._known.add((user, network_of(address)))
 
-    def wants_to_know(self, user: str, address: str) -> bool:
+    def needs_known_addresses(self, user: str, address: str) -> bool:
         """Whether the user's known addresses should be read again: at most once a minute per user."""
         now = self._monotonic()
         if (user, network_of(address)) in self._known or now - self._asked.get(user, float("-inf")) < _ASK_SECONDS:

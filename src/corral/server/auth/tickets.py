@@ -53,7 +53,7 @@ class TicketOffice:
         return self._seal.encrypt_at_time(json.dumps(asdict(ticket)).encode(), int(self._now())).decode("ascii")
 
     def opened(self, cookie: str) -> Ticket | None:
-        """None if the ticket is not valid, was changed, or has expired."""
+        """Decrypts a ticket. None if it is not valid, was changed, or has expired."""
         try:
             content = self._seal.decrypt_at_time(cookie.encode("utf-8", "replace"), TICKET_SECONDS, int(self._now()))
         except InvalidToken:

@@ -43,7 +43,7 @@ class SentPacks:
                 return frozenset()
 
     def forget_user(self, user: str) -> None:
-        """Forget a deleted user's packs: a later user of the same name has sent nothing."""
+        """Deletes a deleted user's records: a later user of the same name has sent nothing."""
         with self._guard:
             for path in self._directory.glob(f"*/{_file_name(user)}"):
                 path.unlink(missing_ok=True)

@@ -149,7 +149,7 @@ def _volumes(work: Work) -> None:
 
 
 def _dataset(work: Work) -> None:
-    """Without a version: jobs create the versions, see `sample_data`."""
+    """Creates the dataset without versions: jobs create those, see `sample_data`."""
     if work.tx.datasets.find(OPERATOR.name, DATASET) is None:
         datasets.create(work, OPERATOR, name=DATASET, target=DEFAULT_TARGET, description=DATASET_DESCRIPTION)
         datasets.share(work, OPERATOR, DATASET, [Share(kind=ShareKind.GROUP, name="default")])

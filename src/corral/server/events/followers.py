@@ -23,7 +23,7 @@ class Follower:
 
     def __init__(self, ping_seconds: float) -> None:
         self.ping_seconds = ping_seconds
-        self.heard_at = asyncio.get_running_loop().time()
+        self.sent_at = asyncio.get_running_loop().time()
         self._waiter: asyncio.Future[None] | None = None
 
     async def wait(self) -> None:
@@ -92,7 +92,7 @@ class Followers:
         self._next_tick = None
         now = asyncio.get_running_loop().time()
         for follower in self._followers:
-            if now - follower.heard_at >= follower.ping_seconds:
+            if now - follower.sent_at >= follower.ping_seconds:
                 follower.wake()
         if self._followers:
             self._tick_later(min(follower.ping_seconds for follower in self._followers))

@@ -43,7 +43,7 @@ class Note:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Update:
-    """What a follower receives at once; an empty update is a keep-alive."""
+    """The data that a follower receives at once; an empty update is a keep-alive."""
 
     events: Sequence[EventRecord] = ()
     #: when the newest readings were taken, if there are any since the last time
@@ -75,7 +75,7 @@ class EventFeed:
         self._noted = 0
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
-        """From now on `publish` wakes followers on this loop."""
+        """Sets the loop on which `publish` wakes followers."""
         self._loop = loop
 
     def publish(self, events: Sequence[EventRecord]) -> None:
@@ -117,13 +117,15 @@ class EventFeed:
         return len(self._followers)
 
     async def follow(self, after: int, *, ping_seconds: float = PING_SECONDS) -> AsyncIterator[Update]:
-        """Everything after an event id, in batches, and new readings; nothing after every quiet `ping_seconds`."""
+        """Yields all events after an event id, in batches, and new readings; an empty update after every quiet
+        `ping_seconds`.
+        """
         follower = Follower(ping_seconds)
         self._followers.add(follower)
         try:
             async for update in self._follow(after, follower):
                 yield update
-                follower.heard_at = asyncio.get_running_loop().time()
+                follower.sent_at = asyncio.get_running_loop().time()
         finally:
             self._followers.remove(follower)
 
@@ -147,7 +149,7 @@ class EventFeed:
                 continue
             # Nothing is awaited between the check for updates and this line: no update can be missed.
             await follower.wait()
-            if asyncio.get_running_loop().time() - follower.heard_at >= follower.ping_seconds:
+            if asyncio.get_running_loop().time() - follower.sent_at >= follower.ping_seconds:
                 yield Update()
 
     def _tick_soon(self, at: float) -> None:

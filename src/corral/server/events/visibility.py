@@ -1,4 +1,4 @@
-"""Who may see what: events, and the jobs that others' answers mention.
+"""The visibility of events, and of other users' jobs in answers.
 
 Operators see all. Other users see events about themselves and the fleet; of others' jobs they see only the existence,
 the owner and the size, unless their permission group allows more.

@@ -77,7 +77,7 @@ def firing_alerts(tables: Transaction) -> tuple[Severity, ...]:
 
 
 def counted_jobs(tables: Transaction) -> dict[str, int]:
-    """For a server whose state does not know it."""
+    """Counts jobs in the store, for a server whose state does not have the counts."""
     return tables.jobs.counts()
 
 

@@ -67,7 +67,7 @@ def present_context(app: FastAPI) -> ServerContext:
 
 
 def bare_app() -> FastAPI:
-    """Only the routes, for the OpenAPI description; it cannot answer requests."""
+    """An application with routes only, for the OpenAPI description; it cannot answer requests."""
     app = _app(ServerMetrics(VERSION))
     app.router.routes[:] = [*loaded(FIRST), *loaded(REST)]
     return app

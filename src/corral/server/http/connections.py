@@ -218,7 +218,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
 
 def limited_protocol(limits: ConnectionLimits) -> type[LimitedProtocol]:
-    """For uvicorn's `http`: all connections of one server share the limits."""
+    """The class for uvicorn's `http` setting: all connections of one server share the limits."""
     return type("LimitedProtocol", (LimitedProtocol,), {"limits": limits})
 
 

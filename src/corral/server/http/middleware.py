@@ -107,7 +107,7 @@ class RequestEnvelope:
             await unexpected()(scope, receive, send)
 
     def _limited(self, receive: Receive) -> Receive:
-        """For bodies without a stated length: stop reading at the limit."""
+        """Stops reading at the limit, for bodies without a stated length."""
         seen = 0
 
         async def receiving() -> Message:

@@ -109,7 +109,7 @@ def invalid_field(field: str, message: str) -> Problem:
 
 
 def install_problem_handlers(app: FastAPI) -> None:
-    """Let the application answer every known error as a problem."""
+    """Installs the handlers that answer every known error as a problem."""
     app.add_exception_handler(Problem, _of_problem)
     app.add_exception_handler(Refusal, _of_refusal)
     app.add_exception_handler(RequestValidationError, _of_validation)

@@ -124,7 +124,7 @@ def _model_of(annotation: Any) -> type[BaseModel] | None:
 
 
 def _location(loc: Sequence[str | int]) -> Location:
-    """Without the names that pydantic gives to the branches of a union and to keys of mappings."""
+    """The location without the names that pydantic gives to the branches of a union and to keys of mappings."""
     return tuple(
         part for part in loc if isinstance(part, int) or not (part == "[key]" or "[" in part or part in _BRANCHES)
     )

@@ -58,7 +58,7 @@ class CheckpointWatch:
         except ControllerStopped:
             return
         self._is_first = False
-        self._tell_last_saves()
+        self._record_last_saves()
         seen = [saved for job_id, at in known.items() if (saved := self._changed(job_id, at)) is not None]
         seen += self._last_looks(self._marks.keys() - known.keys())
         if seen:
@@ -66,7 +66,7 @@ class CheckpointWatch:
                 log_failure(log, "saved checkpoints could not be recorded", with_traceback=True)
             )
 
-    def _tell_last_saves(self) -> None:
+    def _record_last_saves(self) -> None:
         """Record for preempted jobs whether they saved after the warning; both owners see it."""
         try:
             ended = self._controller.inspect(undecided).result(_ASK_SECONDS)

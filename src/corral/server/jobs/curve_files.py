@@ -52,7 +52,7 @@ class Curves:
 
 @dataclass(slots=True)
 class _Read:
-    """What was read of one file so far."""
+    """The content read from one file so far."""
 
     offset: int = 0
     points: dict[str, dict[int, CurvePoint]] = field(default_factory=dict)
@@ -222,7 +222,9 @@ def _has_curves(folder: Path, name: str) -> bool:
 
 
 def _merged(files: dict[Path, _Read]) -> Iterator[Curve]:
-    """By name. Event files of several directories are several runs: then the directory is part of the name."""
+    """Merges curves by name. Event files of several directories are several runs: then the directory is part of the
+    name.
+    """
     folders = {path[:-1] for path in files if path[-1] != CURVES}
     steps: dict[tuple[str, str], dict[int, CurvePoint]] = {}
     counts: dict[tuple[str, str], int] = {}

@@ -1,4 +1,4 @@
-"""From a request body to the draft of a job for the use cases."""
+"""Creates the draft of a job from a request body, for the use cases."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def draft_of(body: JobCreate) -> JobDraft:
 
 
 def _command(body: JobCreate) -> tuple[str, ...]:
-    """What the job runs: of an app that corral knows, its program with the arguments that were given."""
+    """The command of the job. For a known app, its program with the given arguments."""
     given = tuple(body.command)
     if body.app is None:
         if body.app_name and body.port is None and not isinstance(body, JobClone):

@@ -53,7 +53,7 @@ def _read(spool: IO[bytes]) -> Iterator[bytes]:
 
 
 def _pieces(engine: LogSource, job: Job, attempt: int, rank: int) -> Iterator[bytes]:
-    """Nothing before the first attempt."""
+    """Yields the log in pieces; no pieces before the first attempt."""
     offset, is_over = 0, not attempt
     while not is_over:
         chunk = engine.logs(attempt_id(job.id, attempt), rank, offset, CHUNK_BYTES)

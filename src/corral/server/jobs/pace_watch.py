@@ -51,7 +51,7 @@ class PaceWatch:
             return
 
     def _sighting(self, job_id: str, attempt: int) -> PaceSighting | None:
-        """None for a program that has reported nothing in this attempt."""
+        """The reported progress of an attempt; None if its program has reported nothing."""
         try:
             found = self._checkpoints.progress(job_id)
         except OSError as error:

@@ -126,7 +126,7 @@ class ServerMetrics:
         ]
 
     def _process_families(self) -> list[Family]:
-        """With the standard names of Prometheus clients, so that common dashboards work."""
+        """Metrics of the process with the standard names of Prometheus clients, so that common dashboards work."""
         with self._process.oneshot():
             times = self._process.cpu_times()
             return [

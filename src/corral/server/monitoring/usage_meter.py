@@ -121,7 +121,7 @@ class UsageMeter:
         if not saving:
             return None
         answer = self._controller.execute(attempt_usage.save_measured, saving)
-        answer.add_done_callback(lambda done: self._heard(done, saving))
+        answer.add_done_callback(lambda done: self._note_saved(done, saving))
         return answer
 
     def _forget(self, now: float) -> None:
@@ -130,7 +130,7 @@ class UsageMeter:
                 del self._held_until[attempt]
                 self._measured.pop(attempt, None)
 
-    def _heard(self, answer: Future[Any], saving: Mapping[str, Measured]) -> None:
+    def _note_saved(self, answer: Future[Any], saving: Mapping[str, Measured]) -> None:
         error = answer.exception()
         if error is None:
             return

@@ -1,1 +1,1 @@
-"""What the server does for users and groups beside requests."""
+"""Background work of the server for users and groups."""

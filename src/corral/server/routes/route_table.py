@@ -101,7 +101,9 @@ def _routes_of(module: str, name: str) -> Iterable[BaseRoute]:
 
 
 class RestOfRoutes(BaseRoute):
-    """In place of the routes that are not loaded yet: every request that no route before it answers waits for them."""
+    """A placeholder for the routes that are not loaded yet: every request that no earlier route answers
+    waits for them.
+    """
 
     def __init__(self, app: FastAPI) -> None:
         self._app = app

@@ -94,7 +94,7 @@ class EstimateWorker:
         found = forecast.estimates.get(wait[0]) if wait in self._waits else None
         return None if found is None else Current(estimate=found, made_at=forecast.at)
 
-    def foresee(self, snapshot: SnapshotCopy, job: Job, now: float) -> Estimate | None:
+    def estimate_new_job(self, snapshot: SnapshotCopy, job: Job, now: float) -> Estimate | None:
         """When one more job would start. Takes as long as a round; the result is not stored."""
         with self._lock:
             return self._made(replace(snapshot, jobs={**snapshot.jobs, job.id: job}), now).estimates.get(job.id)
@@ -123,7 +123,9 @@ class EstimateWorker:
     # ---------------------------------------------------------------- inside
 
     def _load(self) -> None:
-        """In the first round, so that the start of a server does not wait for the estimates of all waiting jobs."""
+        """Loads stored estimates in the first round, so that the start of a server does not wait for all
+        waiting jobs.
+        """
         with self._store.read() as tables:
             self._past = tables.estimates.latest(estimates.LOOKED_BACK)
             still_open = tables.estimates.open()
@@ -147,7 +149,7 @@ class EstimateWorker:
             now,
             calibration=calibrate(self._past, now),
             recent=self._recent,
-            pause=_Breathing(self._worker).pause,
+            pause=_Pauses(self._worker).pause,
         )
 
     def _settle(self, snapshot: SnapshotCopy) -> None:
@@ -170,7 +172,7 @@ class EstimateWorker:
             self._kept[one.job_id, one.attempt] = horizon_of(one.p50 - one.made_at)
 
 
-class _Breathing:
+class _Pauses:
     """Pause, so that other threads of the process can run."""
 
     def __init__(self, worker: Worker) -> None:

@@ -277,14 +277,14 @@ class Settings(SettingsFile):
 
     @property
     def retry_on(self) -> tuple[str, ...]:
-        """Failures of programs are retried only if the configuration says so: a wrong program fails each time."""
+        """The retried failures of programs: by default none, because a wrong program fails each time."""
         given = self.fault_tolerance
         is_set = "fault_tolerance.auto_retry_failed_jobs" in self.sources
         return (ANY,) if is_set and given.auto_retry_failed_jobs else ()
 
     @property
     def hybrid_share(self) -> HybridShare | None:
-        """None unless the strategy reserves a share by itself."""
+        """The reserved share; None unless the strategy reserves one."""
         given = self.allocation
         wanted = given.reserve_share
         if wanted is None:
@@ -299,7 +299,7 @@ class Settings(SettingsFile):
 
     @property
     def alert_thresholds(self) -> Thresholds:
-        """Of most rules, the threshold counts only if the configuration sets it."""
+        """The thresholds of the built-in rules. Most of them only count if the configuration sets them."""
         given = self.monitoring.alert_thresholds
 
         def is_set(key: str) -> bool:

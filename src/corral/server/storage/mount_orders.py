@@ -90,7 +90,7 @@ class MountOrders:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Look:
-    """What was seen of a bucket."""
+    """The result of looking into a bucket."""
 
     ok: bool
     detail: str

@@ -81,7 +81,7 @@ class VolumeRoom:
             tally.announced[upload] = missing_bytes
 
     def land(self, volume: VolumeRecord, upload: str, size_bytes: int) -> None:
-        """So many bytes of an upload have arrived."""
+        """Records that this number of bytes of an upload has arrived."""
         with self._lock:
             tally = self._tally(volume)
             tally.landed_bytes += size_bytes
@@ -123,7 +123,7 @@ class VolumeStorage:
         self._lock = threading.Lock()
         self._buckets: dict[ObjectAccess, BucketFiles] = {}
         self._swept: dict[str, float] = {}
-        self._to_tell: set[str] = set()
+        self._unreported: set[str] = set()
         self.room = VolumeRoom()
 
     def find(self, tables: Transaction, caller: Caller, word: str, *, writes: bool) -> Reached:
@@ -146,19 +146,19 @@ class VolumeStorage:
         self._guard.check_room(missing_bytes, place)
         self.room.announce(reached.volume, upload, missing_bytes)
 
-    def tell_change(self, volume: VolumeRecord) -> None:
+    def report_change(self, volume: VolumeRecord) -> None:
         """Report a change once for many files: measuring a volume may take long."""
         with self._lock:
-            if volume.id in self._to_tell or volume.type is VolumeType.OBJECT:
+            if volume.id in self._unreported or volume.type is VolumeType.OBJECT:
                 return
-            self._to_tell.add(volume.id)
+            self._unreported.add(volume.id)
         timer = threading.Timer(_NOTIFY_SECONDS, self._notify_changed, [volume.id])
         timer.daemon = True
         timer.start()
 
     def _notify_changed(self, volume_id: str) -> None:
         with self._lock:
-            self._to_tell.discard(volume_id)
+            self._unreported.discard(volume_id)
         self._changed(volume_id)
 
     def _bucket(self, tables: Transaction, volume: VolumeRecord) -> Reached:

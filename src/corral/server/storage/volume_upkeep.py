@@ -149,16 +149,16 @@ class VolumeUpkeep:
             self._report(volumes.note_failed, row.id, str(error))
 
     def _reconcile(self) -> None:
-        """After a start: rounds finish interrupted steps; directories without a row are logged."""
+        """Checks directories at the start: those without a row are logged; rounds finish interrupted steps."""
         rows = {row.id: row for row in self._rows()}
         there = self.driver.volumes()
-        strangers = sorted(there - rows.keys())
-        if strangers:
+        unknown = sorted(there - rows.keys())
+        if unknown:
             log.warning(
                 "%d volumes have files and no row, so no job can mount them: %s. They are not changed; an operator "
                 "checks them and removes them by hand",
-                len(strangers),
-                ", ".join(strangers[:10]),
+                len(unknown),
+                ", ".join(unknown[:10]),
             )
         for row in rows.values():
             if row.state is VolumeState.READY and row.id not in there:
@@ -178,9 +178,9 @@ class VolumeUpkeep:
         mounted = self._controller.inspect(_mounted).result(_ASK_SECONDS)
         left = (self._known.mounted | launched) - mounted
         # Read here: a disk that does not answer must not block the controller.
-        let_in = [volume_id for volume_id in sorted(left) if self._is_let_in(volume_id)]
-        if let_in:
-            self._controller.inspect(_let_go, self.driver, let_in).result(_ASK_SECONDS)
+        open_to_jobs = [volume_id for volume_id in sorted(left) if self._is_open_to_jobs(volume_id)]
+        if open_to_jobs:
+            self._controller.inspect(_close_to_jobs, self.driver, open_to_jobs).result(_ASK_SECONDS)
         self._known.left |= left
         self._known.mounted = mounted
         rows = self._rows() if self._is_any_due(mounted) else []
@@ -191,9 +191,9 @@ class VolumeUpkeep:
         if changed:
             self._report(volumes.note_measured, changed)
 
-    def _is_let_in(self, volume_id: str) -> bool:
+    def _is_open_to_jobs(self, volume_id: str) -> bool:
         try:
-            return self.driver.is_let_in(volume_id)
+            return self.driver.is_open_to_jobs(volume_id)
         except VolumeUnavailable as error:
             log.warning("%s", error)
             return False
@@ -270,13 +270,13 @@ def _ready_ids(state: State, clusters: Collection[str]) -> list[str]:
     return [volume.id for volume in found if volume.cluster in clusters and volume.type in _OURS]
 
 
-def _let_go(state: State, driver: VolumeDriver, volume_ids: list[str]) -> None:
+def _close_to_jobs(state: State, driver: VolumeDriver, volume_ids: list[str]) -> None:
     """Runs on the controller's thread, where no job can start with one of them at the same time."""
     held = _mounted(state)
     for volume_id in volume_ids:
         if volume_id not in held:
             try:
-                driver.let_go(volume_id)
+                driver.close_to_jobs(volume_id)
             except VolumeUnavailable as error:
                 log.warning("%s", error)
 

@@ -41,7 +41,7 @@ _ASK_SECONDS = 10.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobDisk:
-    """What a running job has on the disk."""
+    """The disk use of a running job."""
 
     #: with the temporary part
     bytes: int
@@ -88,7 +88,7 @@ class DiskWatch:
         return self._limits
 
     def latest(self, attempt_id: str) -> JobDisk | None:
-        """What a running attempt had on the disk when it was last measured; None if it was not measured yet."""
+        """The last measured disk use of a running attempt; None if it was not measured yet."""
         with self._lock:
             return self._found.get(attempt_id)
 
@@ -143,7 +143,7 @@ class DiskWatch:
             )
 
     def _judged(self, writer: Writer, use: JobDisk) -> OverDisk | None:
-        """None if the job is within its limits."""
+        """Returns which limit the job exceeds; None if it is within its limits."""
         limits = self._limits
         if limits.temporary_bytes is not None and use.temporary_bytes > limits.temporary_bytes * EVICT_PART:
             message = (

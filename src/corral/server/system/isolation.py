@@ -42,7 +42,7 @@ class Separation(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Separated:
-    """For the log at the start, About and `corral doctor`."""
+    """The isolation of jobs as text for the log, the About page and `corral doctor`."""
 
     separation: Separation
     detail: str
@@ -142,8 +142,8 @@ def close_home(settings: Settings) -> None:
         log.warning("other accounts of this machine may read %s: chmod go= failed: %s", settings.home, error.strerror)
 
 
-def let_jobs_in(settings: Settings) -> None:
-    """Let jobs' accounts pass through the home to their own directories, without access to anything else."""
+def open_home_to_jobs(settings: Settings) -> None:
+    """Gives jobs' accounts passage through the home to their own directories, without access to anything else."""
     helper = settings.helper_path
     for entry in settings.home.iterdir():
         if entry.name not in (*_PASSABLE, helper.name) and not entry.is_symlink():
@@ -166,7 +166,7 @@ def separated(rules: AccountRules | None) -> Separated:
         return Separated(
             separation=Separation.SINGLE_USER,
             detail=f"single-user: jobs run as the server's own account (uid {os.geteuid()}) and can change everything "
-            "that the server stores; let in only people whom you would let use that account",
+            "that the server stores; only allow people whom you would let use that account",
         )
     named = f", {counted(len(rules.users), 'user')} as local.run_as names them"
     if len(rules.users) <= 3:

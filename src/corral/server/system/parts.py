@@ -82,7 +82,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PartSources:
-    """Where the health of the parts comes from."""
+    """The sources of the health of parts."""
 
     settings: Settings
     controller: Controller

@@ -52,7 +52,7 @@ class NoStandby(Refusal):
 
 
 class Servers:
-    """With no registry there is one server only, which leads."""
+    """The servers over one store. Without a registry there is one server only, which leads."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Servers:
         return seen_as(self._registry.all(), self._registry.lease(), self._last_event())
 
     def facts(self) -> Sequence[ServerFact]:
-        """For alerts: the leader, if there are several servers."""
+        """The leader as a fact for alerts, if there are several servers."""
         if self._registry is None:
             return ()
         seen = self.seen()
@@ -98,7 +98,7 @@ class Servers:
             raise NoStandby("no other server is alive that could lead: start a standby first")
 
     def step_down(self) -> None:
-        """Let another server lead."""
+        """Ends this server's leadership, so that another server can lead."""
         self._step_down()
 
 

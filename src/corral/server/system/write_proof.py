@@ -28,7 +28,7 @@ class Proof(Protocol):
 
 
 class FollowProof:
-    """Of a server that stands by: it writes nothing, and follows the store."""
+    """The write check of a standby: it writes nothing, and follows the store."""
 
     def __init__(self, behind_seconds: Callable[[], float]) -> None:
         self._behind_seconds = behind_seconds

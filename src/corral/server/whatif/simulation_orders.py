@@ -97,7 +97,7 @@ def write_result(folder: Path, result: Mapping[str, Any]) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """None if there is none, or it cannot be read."""
+    """Reads a JSON file; None if there is none, or it cannot be read."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

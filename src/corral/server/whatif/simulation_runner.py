@@ -241,7 +241,7 @@ class SimulationRunner:
             self._see(folder, now - begun)
             if now >= notified_at + NOTIFY_SECONDS:
                 notified_at = now
-                self._tell_standing(simulation_id)
+                self._report_progress(simulation_id)
             if now - begun > self._longest_seconds:
                 raise RuntimeError(f"it took longer than {self._longest_seconds:.0f} seconds")
             if self._is_unwanted(simulation_id):
@@ -262,7 +262,7 @@ class SimulationRunner:
                 eta_seconds=seconds / fraction * (1 - fraction) if fraction > 0.02 else None,
             )
 
-    def _tell_standing(self, simulation_id: str) -> None:
+    def _report_progress(self, simulation_id: str) -> None:
         standing = self._standing
         self._notify(
             "simulation",

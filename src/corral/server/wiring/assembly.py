@@ -46,8 +46,8 @@ from corral.server.system.parts import PartSources, PartWatch
 from corral.server.system.servers import Servers
 from corral.server.system.write_proof import Proof, WriteProof
 from corral.server.whatif.time_travel import TimeTravel
-from corral.server.wiring.foundation import Foundation, Seat, laid
-from corral.server.wiring.worker_assembly import Workers, at_work
+from corral.server.wiring.foundation import Foundation, Handover, start_foundation
+from corral.server.wiring.worker_assembly import Workers, start_workers
 from corral.server.workbenches import workbench_ports
 from corral.server.workbenches.proxy import JupyterProxy
 from corral.server.workbenches.workbench_origins import WorkbenchOrigins
@@ -75,27 +75,30 @@ def assembled(
     *,
     passwords: Passwords | None = None,
     take_over: bool = False,
-    seat: Seat | None = None,
+    handover: Handover | None = None,
     servers: Servers | None = None,
 ) -> Iterator[Assembly]:
-    """A running server without its network. Leaving stops it; jobs keep running. `take_over`, `seat`: see `laid`.
-    `servers` are all servers over the store, if there are several."""
+    """A running server without its network. Leaving stops it; jobs keep running.
+
+    `take_over` and `handover` are those of `start_foundation`. `servers` are all servers over the store, if there are
+    several.
+    """
     with ExitStack() as parts:
-        base = laid(settings, parts, take_over=take_over, seat=seat)
+        base = start_foundation(settings, parts, take_over=take_over, handover=handover)
         servers = servers or _alone(base)
-        workers = at_work(base, parts, servers)
+        workers = start_workers(base, parts, servers)
         context = context_of(
             base,
             workers,
-            passwords=(seat.passwords if seat is not None else passwords) or Passwords(),
+            passwords=(handover.passwords if handover is not None else passwords) or Passwords(),
             servers=servers,
             proof=WriteProof(base.store, settings.home),
         )
-        if seat is None:
+        if handover is None:
             parts.callback(context.passwords.close)
         else:
-            seat.identities.record_use(lambda *used: _touch(base.controller, *used))
-            context = replace(context, identities=seat.identities)
+            handover.identities.record_use(lambda *used: _touch(base.controller, *used))
+            context = replace(context, identities=handover.identities)
         parts.callback(context.readers.close)
         context.parts.start()
         parts.callback(context.parts.stop)
@@ -262,7 +265,7 @@ def _renew_secrets(context: ServerContext, base: Foundation) -> None:
 
 
 def _bootstrap(context: ServerContext) -> str | None:
-    """On the first start, create the first operator; returns the password to show, unless the environment sets one."""
+    """Creates the first operator at the first start; returns the password to show, unless the environment sets one."""
     with context.store.read() as tables:
         if tables.people.users():
             return None

@@ -69,7 +69,7 @@ _OF_PROXIES = frozenset(
 
 
 class Peer(Protocol):
-    """What is forwarded, and to which server."""
+    """The server to which requests are forwarded."""
 
     @property
     def name(self) -> str: ...
@@ -85,7 +85,7 @@ class Peer(Protocol):
     def is_server(self, name: str, key: str) -> bool: ...
 
     async def caught_up(self) -> None:
-        """Everything is followed that was committed before."""
+        """Waits until everything is followed that was committed before."""
 
 
 class LeaderUnavailable(Exception):

@@ -1,4 +1,4 @@
-"""What a server stands on: its home, the store, the engines, and the controller with what it asks before a launch."""
+"""The foundation of a server: its home, the store, the engines, and the controller with the steps before a launch."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ class Foundation:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Seat:
-    """What a server keeps when it becomes the leader of several."""
+class Handover:
+    """The objects that a standby keeps when it becomes the leader."""
 
     store: SqlStore
     feed: EventFeed
@@ -106,24 +106,26 @@ class Seat:
     lease: HeldLease
 
 
-def laid(settings: Settings, parts: ExitStack, *, take_over: bool = False, seat: Seat | None = None) -> Foundation:
+def start_foundation(
+    settings: Settings, parts: ExitStack, *, take_over: bool = False, handover: Handover | None = None
+) -> Foundation:
     """Start the controller; closing `parts` stops it. Jobs keep running.
 
-    `take_over` lets this home have a store that is another's. With `seat` this server is one of several, and has just
-    become their leader. Raises StoreHeld, or LivingElsewhere.
+    With `take_over`, the store of another home is taken over. `handover` is set when this server, one of several, has
+    just become their leader. Raises StoreHeld, or RunningElsewhere.
     """
     clock = SystemClock()
     isolated = prepared_home(settings)
     limits = disk_limits(settings)
     claim = home_ownership.claim_of(settings.home, clock.now())
-    if seat is None:
+    if handover is None:
         store = open_store(settings.database_url, claim, take_over=take_over)
         parts.callback(store.close)
     else:
-        store = seat.store
+        store = handover.store
     former = store.holder()
     roots = home_ownership.engine_roots(settings, former)
-    home_ownership.check_nothing_lives_elsewhere(store.installation(), roots.values())
+    home_ownership.check_nothing_runs_elsewhere(store.installation(), roots.values())
     claim = home_ownership.with_places(claim, roots)
     store.claim(claim)
     guard = DiskGuard(home=settings.home, limits=limits, keep_room=store.keep_room)
@@ -133,9 +135,9 @@ def laid(settings: Settings, parts: ExitStack, *, take_over: bool = False, seat:
     fold_homes = partial(_fold_homes, store, workspace)
     here = parts.enter_context(clusters.opened(settings, isolated, storage_places(settings), roots, fold_homes))
     _let_jobs_in(settings, isolated)
-    feed = seat.feed if seat is not None else event_feed(store)
+    feed = handover.feed if handover is not None else event_feed(store)
     checkpoints = checkpoints_of(settings, workspace)
-    metrics = seat.metrics if seat is not None else ServerMetrics(VERSION)
+    metrics = handover.metrics if handover is not None else ServerMetrics(VERSION)
     controller = Controller(
         store=store,
         engines=here.engines,
@@ -149,9 +151,9 @@ def laid(settings: Settings, parts: ExitStack, *, take_over: bool = False, seat:
     foundation = built(
         settings, isolated, store=store, here=here, controller=controller, feed=feed, metrics=metrics, guard=guard
     )
-    _start(foundation, parts, None if seat is None else seat.lease)
+    _start(foundation, parts, None if handover is None else handover.lease)
     _skip_used_ids(foundation, former)
-    _tell_of_former(foundation, former, claim)
+    _record_takeover(foundation, former, claim)
     return foundation
 
 
@@ -216,8 +218,8 @@ def _skip_used_ids(foundation: Foundation, former: StoreHolder | None) -> None:
     foundation.controller.execute(restored_store.skip_used_ids, highest)
 
 
-def _tell_of_former(foundation: Foundation, former: StoreHolder | None, claim: StoreHolder) -> None:
-    """A home that took over says so in the audit log, with what it cannot see."""
+def _record_takeover(foundation: Foundation, former: StoreHolder | None, claim: StoreHolder) -> None:
+    """Records in the audit log that this home took over from another, with the jobs that it cannot see."""
     if former is None or former.is_same(claim):
         return
     unseen = home_ownership.unseen(former, claim)
@@ -268,7 +270,7 @@ def prepared_home(settings: Settings) -> Isolation:
 def _let_jobs_in(settings: Settings, isolated: Isolation) -> None:
     install_helpers(settings)
     if isolated.accounts is not None and not isolated.accounts.barrier:
-        isolation.let_jobs_in(settings)
+        isolation.open_home_to_jobs(settings)
     known = isolation.separated(isolated.accounts)
     level = logging.WARNING if known.separation is Separation.SINGLE_USER else logging.INFO
     log.log(level, "%s", known.detail)

@@ -19,7 +19,7 @@ class HomeLock:
     """Held until the process ends, in whatever way: the kernel releases it."""
 
     def __init__(self, home: Path, *, is_shared: bool = False) -> None:
-        """With `is_shared`, other servers that share the home may have it at the same time."""
+        """Takes the lock. With `is_shared`, other servers that share the home may have it at the same time."""
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Not inheritable: a job's supervisor outlives the server and must not hold its lock.
         self._file = os.open(home / "server.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -26,7 +26,7 @@ _HOME_ID = "home-id"
 _PLACE_ID = "place-id"
 
 
-class LivingElsewhere(Exception):
+class RunningElsewhere(Exception):
     """Jobs of this store run on this machine in a directory that this server does not manage."""
 
 
@@ -57,8 +57,8 @@ def with_places(claim: StoreHolder, roots: Mapping[str, Path]) -> StoreHolder:
     return replace(claim, places=places)
 
 
-def check_nothing_lives_elsewhere(installation: str, roots: Iterable[Path]) -> None:
-    """Raises LivingElsewhere. Jobs on other machines cannot be seen."""
+def check_nothing_runs_elsewhere(installation: str, roots: Iterable[Path]) -> None:
+    """Raises RunningElsewhere. Jobs on other machines cannot be seen."""
     if not installation:
         return
     known = [str(root.resolve()) + os.sep for root in roots]
@@ -70,7 +70,7 @@ def check_nothing_lives_elsewhere(installation: str, roots: Iterable[Path]) -> N
     if found:
         shown = [f"process {pid} in {directory}" for directory, pid in sorted(found.items())[:8]]
         more = f" and {len(found) - len(shown)} more" if len(found) > len(shown) else ""
-        raise LivingElsewhere(
+        raise RunningElsewhere(
             f"jobs of this store run on this machine in directories that this server does not manage: "
             f"{'; '.join(shown)}{more}. It would start them a second time. "
             "End them, or start the server in the home that they belong to."

@@ -66,7 +66,7 @@ class Membership:
         self._worker.start()
 
     def stop(self) -> None:
-        """After everything that acts has stopped: another server may lead at once."""
+        """Gives the lease back. Called after everything that acts has stopped: another server may lead at once."""
         self._worker.stop()
         try:
             if self._token:

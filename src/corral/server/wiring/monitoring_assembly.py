@@ -121,7 +121,7 @@ def monitored(
 def unmonitored(
     settings: Settings, *, controller: Controller, store: Store, box: SecretBox, clock: Clock, servers: Servers
 ) -> Monitoring:
-    """Of a server that stands by: only the leader measures. The history can be read if it is a Prometheus."""
+    """The monitoring of a standby: only the leader measures. The history can be read if it is a Prometheus."""
     readings = LatestReadings(stale_after_seconds=STALE_INTERVALS * settings.monitoring.interval_seconds)
     history = NO_HISTORY if settings.storage.metrics == "embedded" else open_history(settings, clock)
     return Monitoring(
@@ -204,7 +204,7 @@ def _own_collectors(settings: Settings, controller: Controller, fleet: Fleet) ->
 
 
 def _exporters(settings: Settings, controller: Controller) -> tuple[ScrapingCollector | FoundExporters, ...]:
-    """Those of the settings, and those that engines find by themselves."""
+    """The exporters of the settings, and those that engines find by themselves."""
     named = tuple(
         ScrapingCollector(
             target,

@@ -23,9 +23,9 @@ from corral.server.http.app import build_app
 from corral.server.settings.settings import Settings
 from corral.server.system.servers import Servers
 from corral.server.wiring.assembly import Assembly, assembled
-from corral.server.wiring.foundation import Seat
+from corral.server.wiring.foundation import Handover
 from corral.server.wiring.membership import Membership
-from corral.server.wiring.standby import described, may_lead, standing_by
+from corral.server.wiring.standby import described, may_lead, start_standby
 from corral.stores import open_store
 
 log = logging.getLogger("corral.server.membership")
@@ -58,7 +58,7 @@ class OneOfSeveral:
         self._servers = Servers(
             own, last_event=self._last_event, registry=registry, step_down=lambda: self.membership.step_down()
         )
-        self._standby = standing_by(settings, parts, store=self._store, registry=registry, servers=self._servers)
+        self._standby = start_standby(settings, parts, store=self._store, registry=registry, servers=self._servers)
         self.membership = Membership(
             own,
             registry,
@@ -102,7 +102,7 @@ class OneOfSeveral:
     # ---------------------------------------------------------------- promotion
 
     def _promote(self, token: str) -> None:
-        """On a thread of its own, while the lease is renewed."""
+        """Makes this server the leader, on its own thread, while the lease is renewed."""
         try:
             with self._lock:
                 if self._is_ended:
@@ -121,7 +121,7 @@ class OneOfSeveral:
         begun = time.monotonic()
         context = self._standby.context
         self._store.lead_with(token)
-        seat = Seat(
+        handover = Handover(
             store=self._store,
             feed=context.feed,
             metrics=context.metrics,
@@ -129,7 +129,7 @@ class OneOfSeveral:
             identities=context.identities,
             lease=self.membership.held,
         )
-        assembly = self._leading.enter_context(assembled(self._settings, seat=seat, servers=self._servers))
+        assembly = self._leading.enter_context(assembled(self._settings, handover=handover, servers=self._servers))
         self.app.state.context = assembly.context
         self._standby.follower.hand_over(assembly.context.controller)
         took = time.monotonic() - begun

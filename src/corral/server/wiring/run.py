@@ -32,7 +32,7 @@ from corral.server.settings.settings import Settings
 from corral.server.settings.shown_settings import without_password
 from corral.server.wiring.assembly import assembled
 from corral.server.wiring.home_lock import HomeLock, HomeLocked
-from corral.server.wiring.home_ownership import LivingElsewhere, held_text
+from corral.server.wiring.home_ownership import RunningElsewhere, held_text
 from corral.server.wiring.promotion import OneOfSeveral
 from corral.server.wiring.server_log import add_log_file, configure_logging
 from corral.server.wiring.tls import CHECK_SECONDS, CertificateFiles, check_certificate
@@ -135,7 +135,7 @@ def run_one_of_several(settings: Settings, *, out: TextIO) -> bool:
     replaced by a new standby. Raises CannotStart."""
     with ExitStack() as parts:
         listener = _prepared(settings, parts, _own_log(settings), is_shared=True)
-        member = _waited(settings, listener, lambda: _standing_by(settings, parts, listener, out))
+        member = _waited(settings, listener, lambda: _start_member(settings, parts, listener, out))
         server = _Server(
             settings, member.app, must_end=member.membership.must_restart.is_set, end_now=lambda _: replace_process()
         )
@@ -144,7 +144,7 @@ def run_one_of_several(settings: Settings, *, out: TextIO) -> bool:
         return member.membership.must_restart.is_set() or present_context(member.app).controller.failure is not None
 
 
-def _standing_by(settings: Settings, parts: ExitStack, listener: socket.socket, out: TextIO) -> OneOfSeveral:
+def _start_member(settings: Settings, parts: ExitStack, listener: socket.socket, out: TextIO) -> OneOfSeveral:
     with ExitStack() as own:
         member = OneOfSeveral(
             settings,
@@ -199,7 +199,7 @@ def _waited(settings: Settings, listener: socket.socket, opened: Callable[[], Op
                 return opened()
             except StoreHeld as held:
                 raise CannotStart(held_text(held.holder, settings.home), EXIT_HELD) from None
-            except LivingElsewhere as problem:
+            except RunningElsewhere as problem:
                 raise CannotStart(str(problem), EXIT_HELD) from None
             except StoreRefused as error:
                 raise CannotStart(f"cannot open the store {place}: {error}", EXIT_STORE) from None
@@ -221,7 +221,7 @@ def _waited(settings: Settings, listener: socket.socket, opened: Callable[[], Op
 
 @contextmanager
 def _stoppable() -> Iterator[None]:
-    """Until the server handles signals itself, a signal raises StopAsked in the main thread."""
+    """Raises StopAsked in the main thread on a signal, until the server handles signals itself."""
     if threading.current_thread() is not threading.main_thread():
         yield  # a server inside of another program, which handles its signals
         return

@@ -56,8 +56,9 @@ logging.Formatter.converter = time.gmtime
 
 
 class _LogFile(RotatingFileHandler):
-    """A file that only the server's account may read. If it cannot be written, that is reported once, and the log goes
-    on on standard error."""
+    """A file that only the server's account may read. If it cannot be written, that is reported once, and the log
+    continues on standard error.
+    """
 
     _has_failed = False
 

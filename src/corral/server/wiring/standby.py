@@ -75,7 +75,7 @@ def may_lead(settings: Settings, store: SqlStore) -> str:
     return f"its home is not the one that has the store, {holder.path} on {holder.host}"
 
 
-def standing_by(
+def start_standby(
     settings: Settings, parts: ExitStack, *, store: SqlStore, registry: ServerRegistry, servers: Servers
 ) -> Standby:
     """Load the state and follow the leader; closing `parts` stops it. Raises StoreUnavailable."""

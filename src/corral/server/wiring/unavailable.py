@@ -20,7 +20,7 @@ _STOP_SECONDS = 2.0
 
 
 class Interim:
-    """On a thread of its own, with a copy of the socket that the server will listen on."""
+    """A small server on its own thread, with a copy of the socket that the server will use."""
 
     def __init__(self, listener: socket.socket, server: ServerSettings) -> None:
         config = uvicorn.Config(

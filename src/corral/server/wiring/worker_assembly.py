@@ -50,7 +50,7 @@ class Workers:
     disk_watch: DiskWatch
 
 
-def at_work(base: Foundation, parts: ExitStack, servers: Servers) -> Workers:
+def start_workers(base: Foundation, parts: ExitStack, servers: Servers) -> Workers:
     """Start the workers. Closing `parts` stops them, the last one first."""
     settings, controller, store, clock = base.settings, base.controller, base.store, base.clock
     _run(parts, base.workbenches)

@@ -1,4 +1,4 @@
-"""Who may open the app of a job: its owner, users with whom it is shared, and operators as for workbenches."""
+"""Checks access to the app of a job: its owner, users with whom it is shared, and operators as for workbenches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MAX_KNOWN = 10_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Site:
-    """What is served at the origin of a job."""
+    """The workbench or app at the origin of a job."""
 
     job_id: str
     is_app: bool
@@ -38,7 +38,7 @@ class Site:
 
 
 async def site_of(context: ServerContext, job_id: str) -> Site:
-    """What a job serves; a job that does not exist counts as a workbench, which is then refused."""
+    """The site of a job. A job that does not exist counts as a workbench, which is then refused."""
     known = context.workbenches.app_sites.get(job_id)
     if known is None:
         # A job never changes from one to the other; jobs that do not exist are not remembered.

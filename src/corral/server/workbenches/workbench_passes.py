@@ -67,8 +67,7 @@ class WorkbenchPasses:
         return ticket
 
     def redeem(self, ticket: str, job_id: str) -> Entry | None:
-        """None if the ticket is unknown, used, expired, or for another workbench. The ticket is used up in every
-        case."""
+        """Uses up a ticket. None if it is unknown, used, expired, or for another workbench."""
         until, entry = self._tickets.pop(secret_hash(ticket), (0.0, None))
         if entry is None or until <= self._monotonic() or entry.granted.job_id != job_id:
             return None

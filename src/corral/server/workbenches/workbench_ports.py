@@ -131,7 +131,7 @@ def listening_socket(host: str, port: int) -> socket.socket:
 
 
 async def serve_at(server: uvicorn.Server, listener: socket.socket) -> None:
-    """Let a running server listen on one more socket; the server closes it with the others."""
+    """Adds a listening socket to a running server; the server closes it with the others."""
     config = server.config
 
     def protocol() -> asyncio.Protocol:

@@ -98,7 +98,7 @@ class WorkbenchRoutes:
         return any(map(self.is_elsewhere, self._controller.engines))
 
     def node_address(self, cluster: str, node: str) -> str | None:
-        """None for a node that is this machine. Raises EngineUnavailable."""
+        """The address of a node; None if the node is this machine. Raises EngineUnavailable."""
         engine = self._controller.engines.get(cluster)
         return engine.address_of(node) if isinstance(engine, NodesElsewhere) else None
 

@@ -25,7 +25,7 @@ from corral.server.auth.secret_box import SecretUnreadable
 from corral.server.http.context import ServerContext
 from corral.server.http.pages.plain import failure_page
 from corral.server.http.problems import Problem
-from corral.server.routes.workbenches.jupyter import LET_IN_SECONDS, RELOAD_SECONDS, bridged, not_ready
+from corral.server.routes.workbenches.jupyter import RECHECK_SECONDS, RELOAD_SECONDS, bridged, not_ready
 from corral.server.workbenches.app_access import Site, app_not_ready, running_site, site_of
 from corral.server.workbenches.proxy import Unreachable
 from corral.server.workbenches.workbench_passes import COOKIE_SECONDS, RENEW_SECONDS, Pass
@@ -183,13 +183,13 @@ async def _pass_on_websocket(websocket: WebSocket, context: ServerContext, job_i
     except Problem as problem:
         await websocket.send_denial_response(problem.response())
         return
-    await bridged(websocket, context, found.id, lambda: _let_in_no_more(context, granted, site), base=site.base)
+    await bridged(websocket, context, found.id, lambda: _lost_access(context, granted, site), base=site.base)
 
 
-async def _let_in_no_more(context: ServerContext, granted: Pass, site: Site) -> str:
-    """Returns once this visitor has lost access."""
+async def _lost_access(context: ServerContext, granted: Pass, site: Site) -> str:
+    """Waits until this visitor has lost access; returns the reason."""
     while True:
-        await asyncio.sleep(LET_IN_SECONDS)
+        await asyncio.sleep(RECHECK_SECONDS)
         try:
             await running_site(context, await _visitor(context, granted), site, granted.link)
         except Problem:
@@ -200,8 +200,9 @@ async def _let_in_no_more(context: ServerContext, granted: Pass, site: Site) -> 
 
 
 def _check_page(connection: HTTPConnection, context: ServerContext, job_id: str, *, is_change: bool) -> None:
-    """Only the workbench's own pages and navigation to it are allowed. Cookies are not sufficient: a browser also sends
-    them with requests of a page at another port of this machine. Raises a 403 problem."""
+    """Allows only the workbench's own pages and navigation to it. Cookies are not sufficient: a browser also sends them
+    with requests of a page at another port of this machine. Raises a 403 problem.
+    """
     headers = connection.headers
     origin, site = headers.get("origin"), headers.get("sec-fetch-site")
     is_going = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"

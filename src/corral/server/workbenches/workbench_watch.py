@@ -72,8 +72,9 @@ class WorkbenchWatch:
     # ---------------------------------------------------------------- asked by others
 
     def missing(self, owner: str, spec: JobSpec, request: Request) -> list[Tool]:
-        """What is not there where a workbench would run. Other machines cannot be looked at from here: what one lacks
-        that may run there shows when it does. Raises Missing if its owner has no account to run it as."""
+        """The needed tools that are not installed on this machine. For other machines, missing tools show when the
+        workbench runs. Raises Missing if its owner has no account to run it.
+        """
         with self._store.read() as tables:
             shared = self._shared_account(tables, owner)
         if shared is not None:
@@ -93,7 +94,7 @@ class WorkbenchWatch:
             return order
         with self._store.read() as tables:
             record = tables.jobs.get(order.job_id)
-            keys = workbenches.let_in(tables, record) if record is not None else []
+            keys = workbenches.allowed_keys(tables, record) if record is not None else []
             shared = self._shared_account(tables, record.job.user) if record is not None else None
         if record is None:
             return order
@@ -116,7 +117,7 @@ class WorkbenchWatch:
         return order
 
     def status(self, job: Job) -> WorkbenchStatus | None:
-        """What its present attempt says of itself."""
+        """The status that the present attempt reports."""
         status = self.files.status(job.id) if job.state is JobState.RUNNING else None
         return status if status is not None and status.attempt == job.attempt else None
 
@@ -132,11 +133,11 @@ class WorkbenchWatch:
         self._used_at[job_id] = self._clock.now()
 
     def sync_keys(self, user: str | None = None) -> None:
-        """Let in whom the store names, at all workbenches that run, or at one user's."""
+        """Writes the SSH keys from the store into all running workbenches, or those of one user."""
         jobs = [job for job, spec in self._running() if spec is None or spec.ssh]
         with self._store.read() as tables:
             wanted = {
-                record.job.id: workbenches.let_in(tables, record)
+                record.job.id: workbenches.allowed_keys(tables, record)
                 for record in _records(tables, [job for job in jobs if user in (None, job.user)])
             }
         for job_id, keys in wanted.items():
@@ -169,7 +170,7 @@ class WorkbenchWatch:
         )
 
     def _account(self, user: str) -> Account | None:
-        """None if the user's jobs are refused anyway."""
+        """The user's account; None if the user's jobs are refused anyway."""
         assert self._accounts is not None
         try:
             return self._accounts.account_of(user)
@@ -210,7 +211,7 @@ def _live(state: State, job_ids: frozenset[str]) -> set[str]:
 
 
 def _running(state: State) -> list[tuple[Job, JobSpec | None]]:
-    """With what they run, where that is known by heart."""
+    """The running workbenches, each with its spec if the state has it."""
     found = [
         (job, state.specs.get(job.id))
         for job in state.snapshot.jobs.values()

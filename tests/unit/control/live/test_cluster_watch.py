@@ -38,7 +38,7 @@ def test_each_is_looked_at_soon_when_that_is_wanted_and_one_failure_is_not_the_e
     try:
         for _ in range(3):
             for watch, look in zip(watches, looks, strict=True):
-                watch.look_soon()
+                watch.observe_soon()
                 assert look.acquire(timeout=30)
     finally:
         for watch in watches:

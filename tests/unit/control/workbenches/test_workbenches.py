@@ -138,14 +138,14 @@ def test_keys_let_in_while_their_owner_is_let_in(desk: Desk) -> None:
         with desk.store.read() as tx:
             record = tx.jobs.get(job.id)
             assert record is not None
-            return workbenches.let_in(tx, record)
+            return workbenches.allowed_keys(tx, record)
 
     assert keys() == ["ssh-ed25519 AAAA"]
     desk.do(user_accounts.edit_user, ROOT, "ann", disabled=True)
     assert keys() == []
     with desk.store.read() as tx:
         without = JobRecord(job=job, spec=draft(ssh=False).spec)
-        assert workbenches.let_in(tx, without) == []
+        assert workbenches.allowed_keys(tx, without) == []
 
 
 # ---------------------------------------------------------------- idleness

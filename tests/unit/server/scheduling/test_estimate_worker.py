@@ -176,7 +176,7 @@ def test_one_more_job_can_be_foreseen(watched: Watched) -> None:
         queued_at=watched.clock.time,
         time_limit_seconds=HOUR,
     )
-    found = watched.estimating.foresee(snapshot, later, watched.clock.time)
+    found = watched.estimating.estimate_new_job(snapshot, later, watched.clock.time)
     assert found is not None
     assert found.p50 > known.estimate.p50
     assert watched.estimating.of(watched.job(second)) == known

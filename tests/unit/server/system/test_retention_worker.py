@@ -143,7 +143,7 @@ def test_a_kept_job_stays_until_it_is_let_go(house: House) -> None:
     tidying.tidy()
     assert house.jobs() == ["kept"]
     assert house.job(other) is None
-    house.controller.execute(retention.let_go, ANN, kept).result(10)
+    house.controller.execute(retention.stop_keeping, ANN, kept).result(10)
     tidying.tidy()
     assert house.jobs() == []
 

@@ -70,11 +70,11 @@ class JobStop:
         now = time.monotonic()
         if self._kill_at is None or now < self._kill_at:
             return True
-        reached = self.kill_everything()
+        reached = self.kill_all()
         self._kill_at = now + (RUNTIME_SECONDS if self._container else KILL_AGAIN_SECONDS)
         return reached > 0 or not has_ended
 
-    def kill_everything(self) -> int:
+    def kill_all(self) -> int:
         """How many processes were reached."""
         if self._cgroup and not self._container:
             # Not for containers: their processes end with the first one, and the runtime forks to clean up.

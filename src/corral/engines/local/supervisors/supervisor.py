@@ -291,7 +291,7 @@ class Supervisor:
 
     def abandon(self) -> None:
         """Kill all processes at once and remove the container."""
-        self._stop.kill_everything()
+        self._stop.kill_all()
         if self._container:
             self._container.remove()
 

@@ -9,7 +9,7 @@ from corral.engines.attempts.accounts import Account
 from corral.engines.attempts.environment import job_directories
 from corral.engines.attempts.instance_messages import Owner, StorageSpec
 from corral.engines.attempts.job_places import give_to, open_path
-from corral.engines.storage.job_mounts import let_in
+from corral.engines.storage.job_mounts import open_to_account
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,6 +42,6 @@ def give_job(order: LaunchOrder, owner: Owner, top: str) -> None:
 
 def give_storage(specs: list[StorageSpec], owner: Owner, volumes: str, top: str) -> None:
     for spec in specs:
-        let_in(spec, owner, volumes)
+        open_to_account(spec, owner, volumes)
         if spec["kind"] in (StorageKind.DATASET, StorageKind.OBJECT):
             open_path(spec["source"], top)

@@ -1,4 +1,4 @@
-"""What the parameters of the API mean, for the OpenAPI description, where the route itself does not say it."""
+"""The descriptions of API parameters for OpenAPI, where the route itself has none."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ def failure_page(title: str, detail: str, back: str = "/signin", label: str = "B
 
 
 def not_built_page() -> str:
-    """For a source checkout without a built console: shows the command that builds it."""
+    """The page of a source checkout without a built console; it shows the command that builds it."""
     return _page(
         "The console is not built",
         """<p>This server runs from a source checkout without its console. Build it there:</p>

@@ -84,7 +84,7 @@ async def plan_job(body: JobCreate, caller: AnyCaller, context: Context) -> Plan
     trial, now = await context.execute(_try_out, caller, _planned_draft(whole))
     expected = None
     if trial.start is None and trial.job is not None and trial.snapshot is not None:
-        expected = await asyncio.to_thread(context.estimate_worker.foresee, trial.snapshot, trial.job, now)
+        expected = await asyncio.to_thread(context.estimate_worker.estimate_new_job, trial.snapshot, trial.job, now)
     live = trial.snapshot.jobs if trial.snapshot is not None else {}
     return plan_view(trial, now, Veil(caller=caller, jobs=live), expected)
 
@@ -247,7 +247,7 @@ async def keep_job(job: str, caller: AnyCaller, context: Context) -> JobView:
 @router.post("/jobs/{job}/let-go", operation_id="let_go_job", responses=problems(404))
 async def let_go_job(job: str, caller: AnyCaller, context: Context) -> JobView:
     """Unpin the job: retention removes it like other ended jobs."""
-    return job_view(await context.execute(changed, retention.let_go, caller, job), caller)
+    return job_view(await context.execute(changed, retention.stop_keeping, caller, job), caller)
 
 
 @router.post("/jobs/{job}/move", operation_id="move_job", responses=problems(403, 404, 409))
@@ -301,7 +301,7 @@ def find_job(tables: Transaction, caller: Caller, ref: str) -> JobRecord:
 
 
 def own_record(tables: Transaction, caller: Caller, ref: str) -> JobRecord:
-    """For data that only the job's owner and operators may see."""
+    """Finds a job whose data only its owner and operators may see."""
     record = find_job(tables, caller, ref)
     if record.job.user != caller.name and not caller.is_operator:
         raise NotFound(f"there is no job {ref!r} of yours", field="job")

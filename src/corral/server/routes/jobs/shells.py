@@ -22,7 +22,7 @@ from corral.server.auth.callers import bearer_of
 from corral.server.http.context import ServerContext
 from corral.server.http.problems import Problem, invalid_field, refused, store_unavailable
 from corral.server.http.strict_route import PREFIX
-from corral.server.routes.workbenches.jupyter import let_in_no_more
+from corral.server.routes.workbenches.jupyter import lost_access
 
 router = APIRouter(include_in_schema=False)
 
@@ -43,7 +43,7 @@ async def run_in_job(websocket: WebSocket, job: str) -> None:
         return
     try:
         await websocket.accept()
-        await _bridge(websocket, stream, lambda: let_in_no_more(context, identity))
+        await _bridge(websocket, stream, lambda: lost_access(context, identity))
     except (RuntimeError, WebSocketDisconnect):
         return  # the caller is gone
     finally:
@@ -99,7 +99,7 @@ def _address(websocket: WebSocket) -> str:
 
 
 async def _bridge(websocket: WebSocket, stream: ShellStream, until: Callable[[], Awaitable[str]]) -> None:
-    """Until the command ends, the caller leaves, or `until` returns a reason."""
+    """Copies data both ways until the command ends, the caller leaves, or `until` returns a reason."""
     tasks = [
         asyncio.create_task(_to_caller(websocket, stream)),
         asyncio.create_task(_to_command(websocket, stream)),
@@ -132,7 +132,7 @@ async def _to_caller(websocket: WebSocket, stream: ShellStream) -> dict[str, Any
 
 
 async def _to_command(websocket: WebSocket, stream: ShellStream) -> dict[str, Any]:
-    """Until the caller leaves: then there is no last message."""
+    """Sends the caller's messages to the command until the caller leaves: then there is no last message."""
     while True:
         message = await websocket.receive()
         if message["type"] == "websocket.disconnect":
@@ -145,7 +145,7 @@ async def _to_command(websocket: WebSocket, stream: ShellStream) -> dict[str, An
 
 
 async def _obey(text: str, stream: ShellStream) -> None:
-    """What is not valid is left out: it concerns the caller's own terminal only."""
+    """Applies a control message. Invalid ones are ignored: they concern the caller's own terminal only."""
     try:
         asked = json.loads(text)
     except ValueError:

@@ -32,7 +32,7 @@ async def get_inbox(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> InboxView:
-    """What happened to the caller's jobs, volumes and shares without the caller, newest first."""
+    """List events of the caller's jobs, volumes and shares that others caused, newest first."""
     try:
         found = await context.read(
             lambda tables: inbox.page(tables, caller.name, unread_only=unread, cursor=cursor, limit=limit)

@@ -138,7 +138,7 @@ async def _finished(provider_id: str, request: Request, context: ServerContext) 
     if outcome.user is None:
         known = outcome.identity.user if outcome.is_disabled else None
         note_failed_sign_in(context, known, address_of(request), provider=provider_id)
-        return answer_of(request, _not_let_in(provider, outcome))
+        return answer_of(request, _refused(provider, outcome))
     session = await open_session(context, outcome.user, address_of(request))
     answer = RedirectResponse(ticket.next, status_code=302)
     set_session_cookie(answer, context.settings, session)
@@ -152,7 +152,7 @@ def answer_of(request: Request, problem: Problem) -> Response:
     return HTMLResponse(failure_page(problem.title, problem.detail), status_code=problem.status)
 
 
-def _not_let_in(provider: ProviderRecord, outcome: SignInOutcome) -> Problem:
+def _refused(provider: ProviderRecord, outcome: SignInOutcome) -> Problem:
     login = outcome.identity.login
     if outcome.is_disabled:
         return Problem(403, "Not signed in", f"The user {outcome.identity.user} is disabled.", slug="user-disabled")

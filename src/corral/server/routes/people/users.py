@@ -50,7 +50,7 @@ async def list_users(
 
 @router.post("", status_code=201, operation_id="create_user", responses=problems(403, 409))
 async def create_user(body: UserCreate, caller: Operator, context: Context) -> UserView:
-    """Without a password the user cannot sign in until an operator sets one."""
+    """Create a user. Without a password the user cannot sign in until an operator sets one."""
     hashed = await _hashed(context, body.password)
     user = await context.execute(
         user_accounts.create_user,

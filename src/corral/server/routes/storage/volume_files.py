@@ -183,7 +183,7 @@ async def put_volume_file(
             room.land(reached.volume, order.id, len(content))
         finally:
             room.end(reached.volume, order.id)
-        context.volume_storage.tell_change(reached.volume)
+        context.volume_storage.report_change(reached.volume)
     return file_view(stored)
 
 
@@ -213,7 +213,7 @@ async def delete_volume_file(
         await context.readers.call(caller.name, lambda: reached.files.delete(parts, recursive=recursive))
         owner = reached.volume.owner
         context.audit.note(caller, "files.deleted", reached.volume.id, owner=owner, item="/".join(parts))
-        context.volume_storage.tell_change(reached.volume)
+        context.volume_storage.report_change(reached.volume)
     return Response(status_code=204)
 
 

@@ -126,7 +126,7 @@ async def complete_volume_upload(
         steps = reached.uploads.complete(upload, body.checksum, publish)
         stored = await context.readers.run(caller.name, steps, request)
         context.volume_storage.room.end(reached.volume, upload)
-        context.volume_storage.tell_change(reached.volume)
+        context.volume_storage.report_change(reached.volume)
         return file_view(stored)
 
 

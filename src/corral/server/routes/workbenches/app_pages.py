@@ -17,7 +17,7 @@ from corral.server.routes.workbenches.jupyter import (
     METHODS,
     NO_PAGE,
     bridged,
-    let_in_no_more,
+    lost_access,
     refused,
     sent_with_ticket,
     visitor_of,
@@ -65,7 +65,7 @@ async def pass_on_websocket(websocket: WebSocket, job: str, path: str) -> None:
         await websocket.send_denial_response(problem.response())
         return
     target = _target(websocket, job)
-    await bridged(websocket, context, found.id, lambda: let_in_no_more(context, identity), base="/", target=target)
+    await bridged(websocket, context, found.id, lambda: lost_access(context, identity), base="/", target=target)
 
 
 async def _sent_there(request: Request, context: ServerContext, job_id: str) -> Response:

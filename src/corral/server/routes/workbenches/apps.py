@@ -68,7 +68,7 @@ async def get_app(job: str, request: Request, caller: AnyCaller, context: Contex
 async def share_app(
     job: str, body: AppShareCreate, request: Request, caller: AnyCaller, context: Context
 ) -> AppLinkView | AppShareView:
-    """Let the members of a group, or every user who has a link, open the app of one's own job."""
+    """Share the app of one's own job with the members of a group, or with every user who has a link."""
     if body.group is not None:
         given = await context.execute(apps.share_with_group, caller, job, body.group, seconds=body.lasts)
         return app_share_view(given)

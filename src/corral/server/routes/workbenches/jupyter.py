@@ -31,7 +31,7 @@ from corral.server.workbenches.workbench_passes import Entry, Pass
 router = APIRouter(include_in_schema=False)
 
 #: How often the rights of the user who opened a WebSocket are checked again.
-LET_IN_SECONDS = 10.0
+RECHECK_SECONDS = 10.0
 RELOAD_SECONDS = "3"
 METHODS = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"]
 #: If a browser shows such an answer nevertheless, the page has an opaque origin and no scripts.
@@ -68,7 +68,7 @@ async def pass_on_websocket(websocket: WebSocket, job: str, path: str) -> None:
     except Problem as problem:
         await websocket.send_denial_response(problem.response())
         return
-    await bridged(websocket, context, found.id, lambda: let_in_no_more(context, identity))
+    await bridged(websocket, context, found.id, lambda: lost_access(context, identity))
 
 
 async def bridged(
@@ -178,7 +178,7 @@ async def _answer(request: Request, context: ServerContext, job: Job) -> Respons
 
 
 def check_operator(context: ServerContext, identity: Identity, job_id: str, what: str = "workbench") -> None:
-    """Only operators learn whether another user's workbench exists."""
+    """Raises a 403 problem unless the caller is an operator who may open another user's workbench."""
     caller = identity.caller()
     if not caller.is_operator:
         raise Problem(403, "Not allowed", f"The {what} {job_id} is not yours.", slug="forbidden")
@@ -205,10 +205,10 @@ def refused(request: Request, problem: Problem) -> Response:
     return answer
 
 
-async def let_in_no_more(context: ServerContext, identity: Identity) -> str:
-    """Returns once this visitor has lost access."""
+async def lost_access(context: ServerContext, identity: Identity) -> str:
+    """Waits until this visitor has lost access; returns the reason."""
     while True:
-        await asyncio.sleep(LET_IN_SECONDS)
+        await asyncio.sleep(RECHECK_SECONDS)
         now = await context.identities.current(identity)
         if now is None:
             return "signed out"

@@ -17,7 +17,7 @@ from corral.server.auth.callers import bearer_of
 from corral.server.http.context import ServerContext
 from corral.server.http.problems import Problem
 from corral.server.routes.jobs.jobs import own_record
-from corral.server.routes.workbenches.jupyter import let_in_no_more
+from corral.server.routes.workbenches.jupyter import lost_access
 from corral.server.workbenches.job_ports import connect_to
 from corral.server.workbenches.proxy import opened
 from corral.server.workbenches.workbench_routes import place_of
@@ -49,7 +49,7 @@ async def tunnel(websocket: WebSocket, job: str, port: Port = None) -> None:
     tasks = {
         asyncio.create_task(_inward(websocket, inside[1])),
         asyncio.create_task(_outward(websocket, inside[0])),
-        asyncio.create_task(let_in_no_more(context, identity)),
+        asyncio.create_task(lost_access(context, identity)),
     }
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

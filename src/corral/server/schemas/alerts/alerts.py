@@ -1,4 +1,4 @@
-"""Alerts, silences and alert rules on the wire."""
+"""API schemas: alerts, silences and alert rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Channels and deliveries on the wire. An address is accepted, but never returned."""
+"""API schemas: channels and deliveries. An address is accepted, but never returned."""
 
 from __future__ import annotations
 

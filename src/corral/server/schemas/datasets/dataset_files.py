@@ -1,4 +1,4 @@
-"""Files of versions, differences between versions, and pieces, on the wire."""
+"""API schemas: files of versions, differences between versions, and pieces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Targets of datasets on the wire. A token is accepted, but never returned."""
+"""API schemas: targets of datasets. A token is accepted, but never returned."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ DEFAULT_BRANCH = "main"
 
 
 class StoreMetadataBody(Body):
-    """In corral's own store."""
+    """History in corral's own store."""
 
     kind: Literal["store"]
 
 
 class GitMetadataBody(Body):
-    """In a Git repository, where plain git can read it."""
+    """History in a Git repository, where plain git can read it."""
 
     kind: Literal["git"]
     url: Address = Field(description="Address of the repository, without user name and password.")

@@ -1,4 +1,4 @@
-"""Datasets, their versions and lineage on the wire."""
+"""API schemas: datasets, their versions and lineage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flavors and packages on the wire."""
+"""API schemas: flavors and packages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What draining a node would displace, on the wire."""
+"""API schemas: the jobs that draining a node would displace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All GPUs at a glance, on the wire: columns instead of objects, since it is fetched every few seconds."""
+"""API schemas: all GPUs at a glance: columns instead of objects, since it is fetched every few seconds."""
 
 from __future__ import annotations
 

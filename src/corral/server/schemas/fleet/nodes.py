@@ -1,4 +1,4 @@
-"""Clusters, nodes, GPUs and their totals, on the wire."""
+"""API schemas: clusters, nodes, GPUs and their totals."""
 
 from __future__ import annotations
 

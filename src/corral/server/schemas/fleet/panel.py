@@ -1,4 +1,4 @@
-"""The resource panel and scores on the wire."""
+"""API schemas: the resource panel and scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pools and groups on the wire."""
+"""API schemas: pools and groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints of jobs, on the wire."""
+"""API schemas: checkpoints of jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Curves of jobs, on the wire."""
+"""API schemas: curves of jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job's files and matches in its logs, on the wire."""
+"""API schemas: A job's files and matches in its logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images and logins to registries on the wire. A secret is accepted, but never returned."""
+"""API schemas: images and logins to registries. A secret is accepted, but never returned."""
 
 from __future__ import annotations
 

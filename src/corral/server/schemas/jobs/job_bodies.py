@@ -1,4 +1,4 @@
-"""Request bodies for jobs, on the wire."""
+"""API schemas: request bodies for jobs."""
 
 from __future__ import annotations
 
@@ -308,7 +308,7 @@ class JobResize(Body):
 
 
 class JobMigrate(Body):
-    """The node on which a running job goes on."""
+    """The node to which a running job is moved."""
 
     to: Label | None = Field(default=None, description="Null: the best other node.")
 

@@ -1,4 +1,4 @@
-"""Previews of resizes and moves on the wire."""
+"""API schemas: previews of resizes and moves."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class WaitingEffectView(View):
 
 
 class ChangePreviewView(View):
-    """What a resize or a move would change. Nothing was changed."""
+    """The preview of a resize or a move. Nothing was changed."""
 
     job: str
     before: AllocationView

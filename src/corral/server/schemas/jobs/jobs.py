@@ -1,4 +1,4 @@
-"""Jobs on the wire, as they are shown. Request bodies are in `job_bodies`."""
+"""API schemas: jobs as they are shown. Request bodies are in `job_bodies`."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class IdleWarningView(View):
 
 
 class JobDiskView(View):
-    """What a running job has on the disk of its node, as it was last measured."""
+    """The disk use of a running job on its node, as it was last measured."""
 
     bytes: int = Field(description="Its directory, its working directory, local and temporary storage.")
     limit_bytes: int | None = Field(

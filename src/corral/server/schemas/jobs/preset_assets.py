@@ -1,4 +1,4 @@
-"""Models and data sets for presets on the wire."""
+"""API schemas: models and data sets for presets."""
 
 from __future__ import annotations
 

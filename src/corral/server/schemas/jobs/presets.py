@@ -1,4 +1,4 @@
-"""Presets on the wire and in files."""
+"""API schemas: presets and in files."""
 
 from __future__ import annotations
 

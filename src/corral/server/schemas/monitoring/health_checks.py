@@ -1,4 +1,4 @@
-"""Active checks of GPUs, on the wire."""
+"""API schemas: active checks of GPUs."""
 
 from __future__ import annotations
 

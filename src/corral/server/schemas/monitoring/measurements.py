@@ -1,4 +1,4 @@
-"""Measurements on the wire: series over time, and what jobs used."""
+"""API schemas: measurements: series over time, and what jobs used."""
 
 from __future__ import annotations
 

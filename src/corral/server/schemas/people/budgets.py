@@ -1,4 +1,4 @@
-"""Budgets on the wire. Amounts are integers in millionths of a GPU-hour or of the currency."""
+"""API schemas: budgets. Amounts are integers in millionths of a GPU-hour or of the currency."""
 
 from __future__ import annotations
 

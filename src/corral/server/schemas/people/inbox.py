@@ -1,4 +1,4 @@
-"""The inbox on the wire."""
+"""API schemas: the inbox."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secrets on the wire. A value is accepted, but never returned."""
+"""API schemas: secrets. A value is accepted, but never returned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Permission groups and SSH keys on the wire."""
+"""API schemas: permission groups and SSH keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quotas on the wire: limits beside what is held, replaced for one user or changed for many."""
+"""API schemas: quotas: limits beside what is held, replaced for one user or changed for many."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def volumes_of(body: QuotasPut) -> dict[VolumeType, int | None] | None:
 
 
 def edit_of(body: QuotasPut) -> QuotaEdit:
-    """Only the limits that were given. A kind that is null loses all its limits."""
+    """Returns only the given limits. A kind that is null loses all its limits."""
     given = body.model_fields_set
     kinds = {
         kind: _limits(QuotaPut()) if (value := getattr(body, kind.value)) is None else _given_limits(value)

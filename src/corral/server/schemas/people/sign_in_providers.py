@@ -1,4 +1,4 @@
-"""Sign-in providers and their accounts, on the wire. Secrets are accepted, but never returned."""
+"""API schemas: sign-in providers and their accounts. Secrets are accepted, but never returned."""
 
 from __future__ import annotations
 

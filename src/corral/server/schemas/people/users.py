@@ -1,4 +1,4 @@
-"""People on the wire: sign-in, tokens, users and their quotas."""
+"""API schemas: people: sign-in, tokens, users and their quotas."""
 
 from __future__ import annotations
 

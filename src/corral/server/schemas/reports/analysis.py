@@ -1,4 +1,4 @@
-"""Findings, usage and plans on the wire."""
+"""API schemas: findings, usage and plans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports and their schedules on the wire."""
+"""API schemas: reports and their schedules."""
 
 from __future__ import annotations
 

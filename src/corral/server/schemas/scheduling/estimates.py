@@ -1,4 +1,4 @@
-"""Estimated starts and how good they have been, on the wire."""
+"""API schemas: estimated starts and how good they have been."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a job waits, and what would happen to one, on the wire."""
+"""API schemas: reasons why a job waits, and the result of submitting one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queues on the wire."""
+"""API schemas: queues."""
 
 from __future__ import annotations
 

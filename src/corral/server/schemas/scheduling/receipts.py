@@ -1,4 +1,4 @@
-"""Receipts of preemptions on the wire."""
+"""API schemas: receipts of preemptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reservations on the wire."""
+"""API schemas: reservations."""
 
 from __future__ import annotations
 

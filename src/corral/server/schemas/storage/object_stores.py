@@ -1,4 +1,4 @@
-"""Object stores on the wire. A secret is accepted, but never returned."""
+"""API schemas: object stores. A secret is accepted, but never returned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of volumes and uploads to them, on the wire."""
+"""API schemas: files of volumes and uploads to them."""
 
 from __future__ import annotations
 

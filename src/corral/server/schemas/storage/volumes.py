@@ -1,4 +1,4 @@
-"""Volumes on the wire."""
+"""API schemas: volumes."""
 
 from __future__ import annotations
 

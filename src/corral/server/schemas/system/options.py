@@ -1,4 +1,4 @@
-"""Choices that this server offers, on the wire."""
+"""API schemas: choices that this server offers."""
 
 from __future__ import annotations
 

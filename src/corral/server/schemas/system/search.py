@@ -1,4 +1,4 @@
-"""Search results, on the wire."""
+"""API schemas: search results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The servers over one store on the wire."""
+"""API schemas: the servers over one store."""
 
 from __future__ import annotations
 

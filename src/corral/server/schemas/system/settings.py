@@ -1,4 +1,4 @@
-"""The effective settings, on the wire, read-only. They are changed in `corral.yaml` and by a restart."""
+"""API schemas: the effective settings read-only. They are changed in `corral.yaml` and by a restart."""
 
 from __future__ import annotations
 

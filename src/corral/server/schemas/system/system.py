@@ -1,4 +1,4 @@
-"""The server itself on the wire."""
+"""API schemas: the server itself."""
 
 from __future__ import annotations
 

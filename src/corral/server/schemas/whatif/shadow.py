@@ -1,4 +1,4 @@
-"""The shadow policy on the wire."""
+"""API schemas: the shadow policy."""
 
 from __future__ import annotations
 

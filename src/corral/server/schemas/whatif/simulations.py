@@ -1,4 +1,4 @@
-"""What-if questions and the shadow policy on the wire."""
+"""API schemas: what-if questions and the shadow policy."""
 
 from __future__ import annotations
 
@@ -308,7 +308,7 @@ class SimulationView(View):
 
 
 def plain_of(changes: RuleChanges) -> dict[str, Any]:
-    """Only the fields that were given."""
+    """Returns only the given fields."""
     plain = changes.model_dump(exclude_none=True)
     return {name: value for name, value in plain.items() if value not in ({}, [])}
 

@@ -1,4 +1,4 @@
-"""Apps of jobs on the wire."""
+"""API schemas: apps of jobs."""
 
 from __future__ import annotations
 

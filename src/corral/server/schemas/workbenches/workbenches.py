@@ -1,4 +1,4 @@
-"""Workbenches on the wire: requests, and the addresses of a workbench."""
+"""API schemas: workbenches: requests, and the addresses of a workbench."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def open_archive(settings: BackupSettings, *, make: bool) -> BlobStore:
 
 
 def passphrase_of(settings: BackupSettings) -> str | None:
-    """None if no file is set. Raises BackupError."""
+    """The passphrase; None if no file is set. Raises BackupError."""
     return _secret(settings.passphrase_file, "passphrase") if settings.passphrase_file else None
 
 

@@ -114,7 +114,7 @@ def _opened(url: str) -> Iterator[Database]:
 
 
 def _check_home(home: Path) -> None:
-    """Raises BackupError for a home in which a server was at work."""
+    """Raises BackupError for a home that a server has used."""
     if (home / _STATE).exists():
         raise BackupError(f"{home} is the home of a server: restore into an empty one (--home), nothing is overwritten")
 
