@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import httpx
 import pytest
 
 from corral.engines.kubernetes.api import watch as watch_module
 from corral.engines.kubernetes.api.client import ApiClient, ApiConflict, ApiForbidden, ApiNotFound, ApiUnavailable
+from corral.engines.kubernetes.api.credentials import NoToken
+from corral.engines.kubernetes.api.kubeconfig import Access
 from corral.engines.kubernetes.api.watch import Watch
+from tests.servers.kubernetes.certificates import Authority
 from tests.unit.engines.kubernetes.api_server import Answer, Asked, answer, api_server, events, refusal
 from tests.unit.engines.kubernetes.objects import Json
 
@@ -98,7 +105,11 @@ def listing(version: str, *names: str, more: str = "") -> Answer:
 def follow(answers: list[Answer], until: int) -> tuple[list[str], list[Asked]]:
     """The calls of a listener, and the requests, until so many calls were made."""
     left = iter(answers)
-    with api_server(lambda _: next(left, Answer(status=500))) as server:
+    return follow_all(lambda _: next(left, Answer(status=500)), until)
+
+
+def follow_all(respond: Callable[[Asked], Answer], until: int) -> tuple[list[str], list[Asked]]:
+    with api_server(respond) as server:
 
         async def run() -> list[str]:
             heard = Heard(until)
@@ -150,3 +161,99 @@ def test_a_list_that_is_forbidden_is_not_repeated() -> None:
         with pytest.raises(ApiForbidden):
             asyncio.run(run())
         assert len(server.asked) == 1
+
+
+def test_a_watch_that_shows_nothing_is_begun_again_where_it_was_without_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy may hold a connection whose other end is gone: nothing says so."""
+    monkeypatch.setattr(watch_module, "SILENT_SECONDS", 0.05)
+    is_over = threading.Event()
+    watches: list[Asked] = []
+
+    def respond(asked: Asked) -> Answer:
+        if "watch" not in asked.params:
+            return listing("5", "a")
+        watches.append(asked)
+        if len(watches) == 1:
+            return Answer(parts=_Silence(is_over))
+        return events(event("ADDED", "b", "6"))
+
+    try:
+        calls, asked = follow_all(respond, until=2)
+    finally:
+        is_over.set()
+    assert calls == ["all a", "put b"]
+    assert [one.params["resourceVersion"] for one in watches[:2]] == ["5", "5"]
+    assert sum("watch" not in one.params for one in asked) == 1
+
+
+class _Silence(Sequence[bytes]):
+    """Parts of an answer that do not come until the end of the test."""
+
+    def __init__(self, is_over: threading.Event) -> None:
+        self._is_over = is_over
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, index: object) -> bytes:  # type: ignore[override]
+        self._is_over.wait(20)
+        raise IndexError
+
+
+def test_a_stream_that_is_dead_without_a_word_is_noticed_by_the_kernel() -> None:
+    async def options(client: httpx.AsyncClient) -> tuple[int, int]:
+        async with client, client.stream("GET", "/api/v1/pods") as response:
+            used = response.extensions["network_stream"].get_extra_info("socket")
+            return (
+                used.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE),
+                used.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE),
+            )
+
+    with api_server(lambda _: answer({})) as server:
+        api = ApiClient(server.access())
+        is_kept_alive, idle_seconds = asyncio.run(options(api.streams()))
+        api.close()
+    assert is_kept_alive
+    assert idle_seconds <= 30
+
+
+def test_streams_expect_the_name_that_the_kubeconfig_gives_the_server(tmp_path: Path) -> None:
+    """As requests do: an API server that is reached through a tunnel has a certificate of another name."""
+    authority = Authority()
+    certificate, key = authority.issue("kube-apiserver", names="api.internal").write(tmp_path, "server")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        try:
+            while True:
+                plain, _ = listener.accept()
+                try:
+                    with context.wrap_socket(plain, server_side=True) as connection:
+                        connection.recv(65536)
+                        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+                except ssl.SSLError:
+                    continue
+        except OSError:
+            return
+
+    threading.Thread(target=serve, daemon=True).start()
+    access = Access(
+        server=f"https://127.0.0.1:{listener.getsockname()[1]}",
+        credential=NoToken(),
+        ca=authority.certificate,
+        server_name="api.internal",
+    )
+    api = ApiClient(access)
+
+    async def read() -> int:
+        async with api.streams() as client, client.stream("GET", "/api/v1/pods") as response:
+            return response.status_code
+
+    try:
+        assert api.get("/version") == {}
+        assert asyncio.run(read()) == 200
+    finally:
+        api.close()
+        listener.close()

@@ -130,3 +130,39 @@ def test_a_first_line_without_an_end_is_not_collected(follow: Follow) -> None:
 def test_control_characters_in_the_names_of_devices_are_escaped(follow: Follow) -> None:
     follow.run([Answer(parts=[line(1, 0, "corral-up \x1b[2J\n")])])
     assert follow.up == [(1767225601.0, "\\x1b[2J")]
+
+
+def test_stamps_with_the_nodes_own_time_zone_are_read_as_utc(follow: Follow) -> None:
+    """A container runtime writes the time of its machine. Its offset may change between two lines."""
+    zoned = [
+        b"2026-10-25T02:59:59.500000000+02:00 corral-up GPU-1\n",
+        b"2026-10-25T02:59:59.900000000+02:00 summer\n",
+        b"2026-10-25T02:00:00.100000000+01:00 winter\n",
+    ]
+    follow.run([Answer(parts=zoned[:2], breaks=True), Answer(parts=zoned)])
+    assert follow.text() == b"summer\nwinter\n"
+    assert follow.up == [(1792889999.5, "GPU-1")]
+    asked = follow.run([Answer(parts=zoned)])
+    assert asked[0].params["sinceTime"] == "2026-10-25T01:00:00Z"
+    assert follow.text() == b"summer\nwinter\n"
+
+
+@pytest.mark.parametrize(
+    ("stamp", "expected"),
+    [
+        (b"2026-01-01T00:00:00Z", b"2026-01-01T00:00:00.000000000Z"),
+        (b"2026-01-01T00:00:00.12Z", b"2026-01-01T00:00:00.120000000Z"),
+        (b"2025-12-31T19:30:00.123456789-04:30", b"2026-01-01T00:00:00.123456789Z"),
+        (b"unable", b""),
+    ],
+)
+def test_times_of_lines_compare_as_bytes(stamp: bytes, expected: bytes) -> None:
+    assert log_follow.utc(stamp) == expected
+
+
+def test_a_log_that_breaks_often_is_read_on_at_once(follow: Follow, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pauses grow while nothing is heard, and not while each connection shows something new."""
+    monkeypatch.setattr(log_follow, "LONGEST_PAUSE_SECONDS", 0.04)
+    breaks = [Answer(parts=WHOLE[:number], breaks=True) for number in range(1, len(WHOLE))]
+    follow.run([*breaks, Answer(parts=WHOLE)])
+    assert follow.text() == TEXT

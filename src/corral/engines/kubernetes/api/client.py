@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import socket
 import ssl
 import tempfile
 from collections.abc import AsyncGenerator, Generator, Mapping
@@ -17,7 +19,19 @@ from corral.engines.kubernetes.api.kubeconfig import Access
 
 #: An API server that answers later than this is treated as unavailable.
 TIMEOUT_SECONDS = 20.0
+#: A connection that is dead without a word is noticed within about half a minute, also while nothing is sent.
+_KEEP_ALIVE: tuple[tuple[int, int, int], ...] = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 15),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
+    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 30_000),
+)
 _MERGE_PATCH = "application/merge-patch+json"
+
+#: As the API server words that the account of corral has no right.
+NO_RIGHT = re.compile(r'User ".*" cannot \w+ resource')
+_HEADERS = {"Accept": "application/json", "User-Agent": "corral"}
 
 #: An object of the API.
 Json = dict[str, Any]
@@ -42,6 +56,10 @@ class ApiConflict(ApiError):
 
 class ApiForbidden(ApiError):
     """A right is missing, a quota is used up, or an admission policy refuses it."""
+
+    @property
+    def is_missing_right(self) -> bool:
+        return NO_RIGHT.search(str(self)) is not None
 
 
 class ApiGone(ApiError):
@@ -113,8 +131,22 @@ class ApiClient:
 
     def streams(self) -> httpx.AsyncClient:
         """For watches and logs. The caller closes it, in the same event loop."""
-        limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
-        return httpx.AsyncClient(**self._options(), timeout=TIMEOUT_SECONDS, limits=limits)
+        transport = httpx.AsyncHTTPTransport(
+            verify=self._context,
+            trust_env=False,
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
+            proxy=self._access.proxy,
+            socket_options=_KEEP_ALIVE,
+        )
+        return httpx.AsyncClient(
+            base_url=self._access.server,
+            auth=Bearer(self._access.credential),
+            transport=transport,
+            trust_env=False,
+            headers=_HEADERS,
+            timeout=TIMEOUT_SECONDS,
+            event_hooks={"request": [self._name_server]},
+        )
 
     def close(self) -> None:
         self._client.close()
@@ -126,8 +158,12 @@ class ApiClient:
             "auth": Bearer(self._access.credential),
             "proxy": self._access.proxy,
             "trust_env": False,
-            "headers": {"Accept": "application/json", "User-Agent": "corral"},
+            "headers": _HEADERS,
         }
+
+    async def _name_server(self, request: httpx.Request) -> None:
+        """The name that the server's certificate must have."""
+        request.extensions = {**request.extensions, **self._extensions}
 
     def _send(
         self,

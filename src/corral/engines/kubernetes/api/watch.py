@@ -11,19 +11,31 @@ import logging
 import random
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from http import HTTPStatus
 from typing import Protocol
 
 import httpx
 
-from corral.engines.kubernetes.api.client import ApiError, ApiGone, ApiUnavailable, Json, check, parse, unreachable
+from corral.engines.kubernetes.api.client import (
+    TIMEOUT_SECONDS,
+    ApiError,
+    ApiGone,
+    ApiUnavailable,
+    Json,
+    check,
+    parse,
+    unreachable,
+)
 from corral.engines.kubernetes.api.credentials import CredentialError
 
 log = logging.getLogger("corral.engines.kubernetes")
 
-#: The API server ends a watch after this long; a connection that is dead without a word is noticed a little later.
+#: The API server ends a watch after this long.
 WATCH_SECONDS = 240
-SPARE_SECONDS = 30.0
+#: API servers send a bookmark every minute: a watch that shows nothing for longer, as behind a proxy that has lost its
+#: other end, is begun again where it was.
+SILENT_SECONDS = 90.0
 PAGE = 500
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 30.0
@@ -90,6 +102,12 @@ class Watch:
                 pause = FIRST_PAUSE_SECONDS
                 if time.monotonic() - began_at < SHORTEST_WATCH_SECONDS:
                     await asyncio.sleep(pause * random.uniform(0.5, 1.0))
+            except httpx.ReadTimeout:
+                # While it watched, else a list was too slow.
+                if not self._version:
+                    self._listener.failed(ApiUnavailable("the API server is too slow"))
+                    await asyncio.sleep(pause * random.uniform(0.5, 1.0))
+                    pause = min(LONGEST_PAUSE_SECONDS, pause * 2)
             except ApiGone:
                 self._version = ""
                 await asyncio.sleep(pause * random.uniform(0.5, 1.0))
@@ -124,9 +142,15 @@ class Watch:
             "resourceVersion": self._version,
             "timeoutSeconds": str(WATCH_SECONDS),
         }
-        timeout = httpx.Timeout(20.0, read=WATCH_SECONDS + SPARE_SECONDS)
+        timeout = httpx.Timeout(20.0, read=SILENT_SECONDS)
         self.requests += 1
-        async with self._client.stream("GET", self._path, params=params, timeout=timeout) as response:
+        async with AsyncExitStack() as parts:
+            stream = self._client.stream("GET", self._path, params=params, timeout=timeout)
+            try:
+                async with asyncio.timeout(TIMEOUT_SECONDS):
+                    response = await parts.enter_async_context(stream)
+            except TimeoutError:
+                raise ApiUnavailable("the API server begins no watch") from None
             if response.status_code >= 400:
                 check(response.status_code, await response.aread())
             async for line in response.aiter_lines():

@@ -1,6 +1,6 @@
 """Follows the log of one pod through the API and keeps it as corral's own: reconnects lose and repeat nothing.
 
-Each line has its time from the node. After a break the log is asked for from the last time on, and what was read is
+Each line has its time from the node, which is kept in UTC. After a break the log is asked for from the last time on, and what was read is
 skipped. How far a log was read is written down at most once a second: after a crash the log is cut back to that place,
 and read again from there. A kubelet keeps the newest part of a long log only: what it has removed while no server was
 connected is lost.
@@ -9,9 +9,12 @@ connected is lost.
 from __future__ import annotations
 
 import asyncio
+import random
 import re
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +29,14 @@ from corral.engines.kubernetes.api.objects import moment
 from corral.engines.kubernetes.attempts.records import POSITION
 
 MARK = b"corral-up"
-#: A connection that is dead without a word is renewed after this long without output.
+#: A connection that shows nothing for this long, as behind a proxy that has lost its other end, is renewed.
 SILENT_SECONDS = 600.0
 FIRST_PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 5.0
 #: How long the end of a container may come after the end of its log.
 SETTLE_SECONDS = 5.0
 _NOTE_SECONDS = 1.0
-_STAMP = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+\S+")
+_STAMP = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)")
 _LONGEST_STAMP = 64
 _LONGEST_HEAD = 4096
 
@@ -53,7 +56,9 @@ class StampedLines:
                 stamp, space, rest = self._buffer.partition(b" ")
                 if not space and len(stamp) < _LONGEST_STAMP:
                     return
-                self._stamp, self._buffer = (stamp, rest) if _STAMP.fullmatch(stamp) else (b"", self._buffer)
+                self._stamp = utc(stamp)
+                if self._stamp:
+                    self._buffer = rest
             stamp = self._stamp
             end = self._buffer.find(b"\n") + 1
             text, self._buffer = (self._buffer[:end], self._buffer[end:]) if end else (self._buffer, b"")
@@ -61,6 +66,24 @@ class StampedLines:
                 self._stamp = None
             if text or is_first:
                 yield stamp, text, is_first
+
+
+def utc(stamp: bytes) -> bytes:
+    """The time of a line with nine digits of a second, in UTC: such times compare as bytes. A node writes its own time
+    zone, whose offset changes twice a year. b"" if it is no time."""
+    match = _STAMP.fullmatch(stamp)
+    if match is None:
+        return b""
+    second, fraction, zone = match.groups()
+    if zone != b"Z":
+        second = _utc_second(second, zone)
+    return b"%s.%sZ" % (second, (fraction or b"").ljust(9, b"0"))
+
+
+@lru_cache(maxsize=64)
+def _utc_second(second: bytes, zone: bytes) -> bytes:
+    at = datetime.fromisoformat((second + zone).decode()).astimezone(UTC)
+    return at.strftime("%Y-%m-%dT%H:%M:%S").encode()
 
 
 class LogFollower:
@@ -83,12 +106,14 @@ class LogFollower:
         self._position_path = str(directory / POSITION)
         position: dict[str, Any] = read_json(self._position_path) or {}
         #: the last line that was begun: its time, its number among the lines of that time, and its bytes so far
-        self._stamp = str(position.get("stamp", "")).encode()
+        self._stamp = utc(str(position.get("stamp", "")).encode())
         self._number = int(position.get("number", 0))
         self._written = 0
         self._writer = LogWriter.continued(str(directory), limit_bytes, int(position.get("offset", 0)))
         self._head: bytes | None = None if position else b""
         self._noted_at = 0.0
+        #: whether the last connection showed anything new
+        self._has_heard = False
         self._ended = asyncio.Event()
         self.is_done = False
 
@@ -111,7 +136,10 @@ class LogFollower:
                     # The container has not started, or its kubelet does not answer.
                     if self._ended.is_set() and pause >= LONGEST_PAUSE_SECONDS:
                         return
-                    await asyncio.sleep(pause)
+                    if self._has_heard:
+                        pause = FIRST_PAUSE_SECONDS
+                    # Many logs are followed: they do not all come back at the same moment.
+                    await asyncio.sleep(pause * random.uniform(0.5, 1.0))
                     pause = min(LONGEST_PAUSE_SECONDS, pause * 2)
         finally:
             self._note(force=True)
@@ -132,6 +160,7 @@ class LogFollower:
             # Whole seconds: lines that were read already are skipped.
             params["sinceTime"] = f"{self._stamp[:19].decode()}Z"
         lines, seen = StampedLines(), _Seen(self._stamp, self._number, self._written)
+        self._has_heard = False
         timeout = httpx.Timeout(20.0, read=SILENT_SECONDS)
         async with client.stream("GET", self._path, params=params, timeout=timeout) as response:
             if response.status_code >= 400:
@@ -151,6 +180,7 @@ class LogFollower:
         text = seen.new_part(text)
         if not text:
             return
+        self._has_heard = True
         self._written += len(text)
         if self._head is not None:
             self._read_head(stamp, text)

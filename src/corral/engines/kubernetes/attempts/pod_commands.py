@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from corral.control.ports import EngineUnavailable, LaunchRefused
-from corral.engines.kubernetes.api.client import ApiClient, ApiConflict, ApiError, ApiNotFound, ApiUnavailable, Json
+from corral.engines.kubernetes.api.client import (
+    NO_RIGHT,
+    ApiClient,
+    ApiConflict,
+    ApiError,
+    ApiNotFound,
+    ApiUnavailable,
+    Json,
+)
 from corral.engines.kubernetes.api.exec import run_in_pod
 from corral.engines.kubernetes.api.objects import annotations_of, labels_of, name_of
 from corral.engines.kubernetes.attempts.pods import (
@@ -23,8 +30,6 @@ from corral.engines.kubernetes.cluster.cache import INSTALLATION_LABEL
 log = logging.getLogger("corral.engines.kubernetes")
 
 _Answer = TypeVar("_Answer")
-#: As the API server words that the account of corral has no right, which is not the job's fault.
-_NO_RIGHT = re.compile(r'User ".*" cannot \w+ resource')
 
 
 class NameTaken(Exception):
@@ -87,7 +92,7 @@ class PodCommands:
         except ApiUnavailable as error:
             raise EngineUnavailable(f"Kubernetes: {error}") from error
         except ApiError as refusal:
-            if "exceeded quota" in str(refusal) or refusal.status == 404 or _NO_RIGHT.search(str(refusal)):
+            if "exceeded quota" in str(refusal) or refusal.status == 404 or NO_RIGHT.search(str(refusal)):
                 # A quota frees up, a namespace can be made, and rights are given. An API server that starts may know of
                 # no rights for a moment.
                 raise EngineUnavailable(f"Kubernetes: {refusal}") from refusal
