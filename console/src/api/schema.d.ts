@@ -3531,7 +3531,8 @@ export interface paths {
         };
         /**
          * Readyz
-         * @description The store and the home directory can be written, the controller works and every engine was observed.
+         * @description The store and the home directory can be written, the controller works and every cluster was asked. A cluster that
+         *     does not answer is no reason: it is in the list of parts.
          */
         get: operations["readyz"];
         put?: never;

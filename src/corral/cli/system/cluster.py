@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
-from corral.cli.terminal.terminal import Terminal, command, default_command
+from corral.cli.terminal.terminal import Terminal, YesOption, command, default_command
 
 if TYPE_CHECKING:
     from corral.client.views import ClusterView, PartStatusView
@@ -102,13 +102,14 @@ def servers(terminal: Terminal) -> None:
     )
 
 
-@command(app, "clean", examples=["corral cluster clean k8s-1", "corral cluster clean k8s-1 --installation 5b1f09ac"])
+@command(app, "clean", examples=["corral cluster clean k8s-1", "corral cluster clean k8s-1 --installation 5b1f09ac -y"])
 def clean(
     terminal: Terminal,
     name: Annotated[str, typer.Argument(metavar="CLUSTER", help="A Kubernetes cluster of the configuration.")],
     installation: Annotated[
         str | None, typer.Option(metavar="ID", help="End and remove everything of this installation.")
     ] = None,
+    yes: YesOption = False,
 ) -> None:
     """List what installations of corral have left in a Kubernetes cluster, and remove what one has left.
 
@@ -124,9 +125,11 @@ def clean(
         api, namespace = _kubernetes_api(name)
         found = leftovers.installations(api, namespace)
         if installation is not None and installation in found:
+            what = _counted(found[installation])
+            terminal.confirm(f"End and remove {what} of installation {installation} in {name}?", assume_yes=yes)
             removed = leftovers.remove(api, namespace, installation)
-            words = ", ".join(formats.count(number, kind.removesuffix("s")) for kind, number in sorted(removed.items()))
-            terminal.answer({"installation": installation, **removed}, f"Removed of {installation}: {words}.")
+            words = f"Removed of {installation}: {_counted(removed)}."
+            terminal.answer({"installation": installation, **removed}, words)
             return
         withheld = leftovers.withheld_nodes(api)
     except (KubeconfigError, ApiError, ApiUnavailable, EngineUnavailable) as error:
@@ -141,6 +144,10 @@ def clean(
     )
     if withheld and not terminal.as_json:
         typer.echo(f"Cordoned by corral: {formats.listed(withheld)}. `kubectl uncordon NODE` releases one.")
+
+
+def _counted(kinds: Mapping[str, int]) -> str:
+    return ", ".join(formats.count(number, kind.removesuffix("s")) for kind, number in sorted(kinds.items()))
 
 
 def _kubernetes_api(name: str) -> tuple[ApiClient, str]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from types import MappingProxyType
 from typing import Concatenate, ParamSpec, TypeVar
@@ -148,7 +148,7 @@ class Controller:
             engine.subscribe(self._reports.status_changed)
             if isinstance(engine, FollowsNodes):
                 engine.follow_nodes(self._watches[name].observe_soon)
-            self._observe(name)
+        self._observe_all()
         self._turn(self._inbox.take_all())
         for outbox in self._outboxes.values():
             outbox.start()
@@ -391,6 +391,11 @@ class Controller:
 
     def _prepare_launch(self, cluster: str, order: LaunchOrder) -> LaunchOrder:
         return self._launch_steps.prepare(cluster, order)
+
+    def _observe_all(self) -> None:
+        """At the start, all at once: the one that answers last decides how long it takes."""
+        with ThreadPoolExecutor(max(1, len(self.engines)), thread_name_prefix="first-look") as looks:
+            list(looks.map(self._observe, self.engines))
 
     def _observe(self, name: str) -> bool:
         """Whether the cluster answered. A failure of one cluster does not affect the others."""

@@ -38,7 +38,7 @@ from corral.core.model import EndReason
 from corral.engines.attempts.fold_worker import QUIET_SECONDS, FoldHomes, FoldWorker, keep_homes
 from corral.engines.attempts.terms import TERM, read_term, write_term
 from corral.engines.kubernetes.api.client import ApiClient, Json
-from corral.engines.kubernetes.api.objects import annotations_of, name_of
+from corral.engines.kubernetes.api.objects import annotations_of, joined, name_of
 from corral.engines.kubernetes.api.streams import Streams
 from corral.engines.kubernetes.attempts import pod_attempt
 from corral.engines.kubernetes.attempts.job_accounts import JobAccount, JobAccounts
@@ -65,8 +65,6 @@ from corral.engines.storage.storage_specs import StoragePlaces
 
 log = logging.getLogger("corral.engines.kubernetes")
 
-#: How long the first list of nodes and pods is waited for.
-FIRST_LIST_SECONDS = 10.0
 #: How long the logs of attempts that ended while no server lived are waited for at the start.
 ADOPT_SECONDS = 20.0
 
@@ -103,7 +101,8 @@ class KubernetesEngine:
         self._term_path, self._term = str(self._records.root / TERM), 0
         self._load()
         self._removals = Removals(self._records, self._commands, self._attempts.values())
-        self._watcher = Watcher(self, look_seconds=look_seconds)
+        self._is_adopted = threading.Event()
+        self._watcher = Watcher(self, look_seconds=look_seconds, at_start=self._adopt)
         self._exporters = ExporterPods(rules.exporter_namespace)
         self._pods = PodCache(
             self._records.installation, rules.namespace, self._pod_changed, self._pod_removed, self._exporters
@@ -142,7 +141,6 @@ class KubernetesEngine:
             nodes=self._nodes,
         )
         self._streams.start()
-        self._adopt()
         self._watcher.start()
         self._watcher.look_at(self._attempts)
         self._fold_worker = FoldWorker(self._records, quiet_seconds=fold_after_seconds, fold_homes=fold_homes)
@@ -161,7 +159,9 @@ class KubernetesEngine:
 
     def observe(self) -> Observation:
         self._check_open()
-        self._watches.wait_for_lists(FIRST_LIST_SECONDS)
+        # Several clusters are opened one after the other, and observed at the same time.
+        self._is_adopted.wait()
+        self._watches.wait_for_lists()
         if trouble := self._watches.trouble:
             raise EngineUnavailable(f"Kubernetes: {trouble}")
         nodes = self._nodes.nodes().values()
@@ -270,7 +270,8 @@ class KubernetesEngine:
     # -------------------------------------------------------------------------------------------- HasParts
 
     def parts(self) -> Sequence[EnginePart]:
-        return [api_server(self._watches.trouble, self._watches.note), *kubelets(self._nodes.nodes().values())]
+        note = joined((self._watches.note, self._drains.note))
+        return [api_server(self._watches.trouble, note), *kubelets(self._nodes.nodes().values())]
 
     def part_log(self, name: str, limit_bytes: int) -> str:
         """Daemons of Kubernetes write their logs on their own machines."""
@@ -394,12 +395,20 @@ class KubernetesEngine:
 
     def _adopt(self) -> None:
         """Bring attempts of an earlier server up to date: `observe` reports what happened to them meanwhile."""
+        try:
+            self._bring_up_to_date()
+        except Exception:
+            log.exception("attempts of an earlier server are brought up to date later")
+        finally:
+            self._is_adopted.set()
+
+    def _bring_up_to_date(self) -> None:
         if not self._attempts:
             return
-        self._watches.wait_for_lists(FIRST_LIST_SECONDS)
+        self._watches.wait_for_lists()
         deadline = time.monotonic() + ADOPT_SECONDS
         pending: Iterable[Attempt] = list(self._attempts.values())
-        while pending and time.monotonic() < deadline and not self._watches.trouble:
+        while pending and time.monotonic() < deadline and not self._watches.trouble and not self._closed:
             for attempt in pending:
                 try:
                     self.refresh(attempt)
@@ -408,7 +417,7 @@ class KubernetesEngine:
             # Only those whose logs are still read.
             pending = [one for one in pending if one.end_seen_at and not one.is_over]
             time.sleep(0.01 if pending else 0.0)
-        for attempt in self._attempts.values():
+        for attempt in list(self._attempts.values()):
             if (status := attempt.status()) is not None:
                 attempt.reported = status.phase
 

@@ -277,7 +277,8 @@ def _cluster(sources: PartSources, cluster: ClusterSettings) -> Iterator[Part]:
         cluster=cluster.name,
         healthy=healthy,
         detail=detail,
-        is_needed=True,
+        # One that does not answer concerns its own jobs only: the server serves all others.
+        is_needed=seen is None,
         log=LogFilter(threads=(f"watch-{cluster.name}",), loggers=(f"corral.engines.{cluster.engine}",)),
     )
     yield _outbox(cluster.name, sources.controller.backlogs()[cluster.name])

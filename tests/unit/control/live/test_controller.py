@@ -17,7 +17,7 @@ from corral.control.live import controller as controller_module
 from corral.control.live.controller import Controller
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import Work
-from corral.control.ports import AttemptPhase, Store
+from corral.control.ports import AttemptPhase, Observation, Store
 from corral.control.system.policies import Policies
 from corral.core.model import EndReason, Job, JobState, NodeState
 from corral.core.scheduling.explain.reasons import explain
@@ -386,3 +386,35 @@ def test_a_cycle_that_keeps_failing_does_not_spin(house: House, monkeypatch: pyt
         house.controller.inspect(lambda state: None).result(10)
     assert 1 <= len(tried) <= 2
     assert house.controller.is_alive
+
+
+class MeetingEngine(RecordingEngine):
+    """Answers when all engines are observed at the same moment."""
+
+    def __init__(self, meeting: threading.Barrier) -> None:
+        super().__init__(nodes=())
+        self._meeting = meeting
+
+    def observe(self) -> Observation:
+        self._meeting.wait(20)
+        return super().observe()
+
+
+def test_clusters_are_observed_at_the_same_time_at_the_start(store: Store) -> None:
+    """A cluster that does not answer must not add its waiting time to that of others."""
+    meeting = threading.Barrier(3)
+    controller = Controller(
+        store=store,
+        engines={name: MeetingEngine(meeting) for name in ("one", "two", "three")},
+        clock=StillClock(),
+        policies=Policies(),
+        workspace=NoWorkspace(),
+        observe_seconds=3600.0,
+    )
+    controller.start()
+    try:
+        assert {name: health.healthy for name, health in controller.health.items()} == dict.fromkeys(
+            ("one", "two", "three"), True
+        )
+    finally:
+        controller.stop()

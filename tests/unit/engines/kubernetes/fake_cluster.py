@@ -93,6 +93,8 @@ class FakeCluster:
         return answer(known)
 
     def _secret(self, asked: Asked) -> Answer:
+        if asked.method == "GET":
+            return answer({"items": []})
         if asked.method == "POST":
             self.secrets.add(asked.body["metadata"]["name"])
         else:

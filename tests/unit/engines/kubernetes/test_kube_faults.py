@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,6 +23,7 @@ from corral.engines.kubernetes.api.client import ApiClient
 from corral.engines.kubernetes.attempts import tracking
 from corral.engines.kubernetes.attempts.pod_rules import PodRules
 from corral.engines.kubernetes.attempts.pods import FINALIZER, KEY_ANNOTATION, pod_name, secret_name
+from corral.engines.kubernetes.cluster import drains
 from corral.engines.kubernetes.engine import KubernetesEngine
 from tests.unit.engines.kubernetes.api_server import Answer, ApiServer, Asked, api_server, refusal
 from tests.unit.engines.kubernetes.fake_cluster import NAMESPACE, PODS, FakeCluster
@@ -224,3 +226,71 @@ def test_a_secret_of_an_attempt_that_a_crash_has_left_is_removed(started: Starte
     started.cluster.fault = lambda _: None
     started.engine = started.new_engine()
     wait_for(lambda: not started.cluster.secrets)
+
+
+FAILS: Json = {"waiting": {"reason": "CreateContainerError", "message": "context deadline exceeded"}}
+
+
+def test_a_container_that_cannot_be_created_for_a_moment_begins_later(started: Started) -> None:
+    started.launch()
+    started.cluster.state(started.name, FAILS, "Pending")
+    wait_for(lambda: "deadline" in (status.message if (status := started.status()) else ""))
+    assert started.phase() is AttemptPhase.STARTING
+    started.cluster.state(started.name, RUNNING)
+    wait_for(lambda: started.phase() is AttemptPhase.RUNNING)
+
+
+def test_a_container_that_cannot_be_created_for_long_is_given_up(
+    started: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tracking, "CREATION_SECONDS", 0.0)
+    started.launch()
+    started.cluster.state(started.name, FAILS, "Pending")
+    wait_for(lambda: started.phase() is AttemptPhase.ENDED)
+    status = started.status()
+    assert status is not None
+    assert status.reason is EndReason.LAUNCH_ERROR
+    assert "context deadline exceeded" in status.message
+
+
+def test_a_right_to_cordon_that_is_missing_is_shown_and_asked_for_again(
+    started: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = "/api/v1/nodes/gpu1"
+    forbidden = 'nodes "gpu1" is forbidden: User "corral" cannot patch resource "nodes" in API group ""'
+    started.cluster.fault = lambda asked: refusal(403, forbidden) if asked.path == path else None
+    started.engine.withhold("gpu1", "disk")
+    assert started.engine.observe().withheld is None
+    (server, *_) = started.engine.parts()
+    assert server.healthy
+    assert "may not cordon" in server.detail
+    monkeypatch.setattr(drains, "ASK_AGAIN_SECONDS", 0.0)
+    started.engine._drains._refused_until = 0.0
+    assert started.engine.observe().withheld is not None
+    assert not started.engine.parts()[0].detail
+
+
+def test_a_webhook_that_refuses_one_cordon_ends_no_others(started: Started) -> None:
+    refused = refusal(403, 'admission webhook "keep" denied the request: not at noon')
+    started.cluster.fault = lambda asked: refused if asked.path == "/api/v1/nodes/gpu1" else None
+    with pytest.raises(EngineUnavailable, match="not at noon"):
+        started.engine.withhold("gpu1", "disk")
+    assert started.engine.observe().withheld == {}
+
+
+def test_an_engine_is_opened_without_waiting_for_its_cluster(started: Started) -> None:
+    """Several clusters are opened one after the other: one that does not answer holds up no other."""
+    started.run()
+    started.engine.close()
+    answers = threading.Event()
+
+    def silent(asked: Asked) -> Answer | None:
+        answers.wait(20)
+        return None
+
+    started.cluster.fault = silent
+    started.engine = started.new_engine()
+    assert not started.engine._is_adopted.is_set()
+    answers.set()
+    observed = started.engine.observe()
+    assert [one.phase for one in observed.attempts] == [AttemptPhase.RUNNING]

@@ -135,4 +135,9 @@ def test_why_a_pod_waits() -> None:
     assert wait_of(waiting("ImagePullBackOff", "connection refused")).kind is WaitKind.PULL
     gone = wait_of(waiting("ErrImagePull", "docker.io/x/y: not found"))
     assert (gone.kind, gone.reason) == (WaitKind.NEVER, EndReason.IMAGE_PULL_ERROR)
-    assert wait_of(waiting("CreateContainerConfigError")).reason is EndReason.LAUNCH_ERROR
+    busy = wait_of(waiting("CreateContainerError", "context deadline exceeded"))
+    assert (busy.kind, busy.reason) == (WaitKind.CREATION, EndReason.LAUNCH_ERROR)
+    late = wait_of(waiting("CreateContainerConfigError", "failed to sync secret cache: timed out"))
+    assert late.kind is WaitKind.CREATION
+    program = wait_of(waiting("RunContainerError", 'exec: "/bin/sh": stat /bin/sh: no such file or directory'))
+    assert (program.kind, program.reason) == (WaitKind.NEVER, EndReason.LAUNCH_ERROR)

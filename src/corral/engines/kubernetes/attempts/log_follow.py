@@ -1,9 +1,9 @@
 """Follows the log of one pod through the API and keeps it as corral's own: reconnects lose and repeat nothing.
 
-Each line has its time from the node, which is kept in UTC. After a break the log is asked for from the last time on, and what was read is
-skipped. How far a log was read is written down at most once a second: after a crash the log is cut back to that place,
-and read again from there. A kubelet keeps the newest part of a long log only: what it has removed while no server was
-connected is lost.
+Each line has its time from the node, which is kept in UTC. After a break the log is asked for from the last time on,
+and what was read is skipped. How far a log was read is written down at most once a second: after a crash the log is cut
+back to that place, and read again from there. A kubelet keeps the newest part of a long log only: what it has removed
+while no server was connected is lost.
 """
 
 from __future__ import annotations

@@ -52,8 +52,8 @@ class Attempt:
     seen: dict[int, str] = field(default_factory=dict)
     ends: dict[int, InstanceExit] = field(default_factory=dict)
     end_seen_at: dict[int, float] = field(default_factory=dict)
-    #: since when a pull fails
-    pull_fails_since: float | None = None
+    #: since when a pull, or the creation of a container, fails
+    fails_since: float | None = None
 
     @property
     def is_over(self) -> bool:

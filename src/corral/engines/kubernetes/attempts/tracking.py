@@ -32,6 +32,8 @@ log = logging.getLogger("corral.engines.kubernetes")
 UNSEEN_SECONDS = 30.0
 #: How long a job that was killed may take to end, before it is killed again.
 HURRY_SECONDS = 5.0
+#: How long its node may fail to create a container.
+CREATION_SECONDS = 120.0
 #: How long the end of a pod waits for the rest of its log.
 LOG_SECONDS = 20.0
 
@@ -159,13 +161,13 @@ class PodTracker:
     def _await(self, attempt: Attempt, waits: list[tuple[Json, Wait]], now: float) -> None:
         attempt.waits_for = plain(f"waits in Kubernetes: {waits[0][1].message}")
         never = next((wait for _, wait in waits if wait.kind is WaitKind.NEVER), None)
-        pulls = next((wait for _, wait in waits if wait.kind is WaitKind.PULL), None)
-        if pulls is None:
-            attempt.pull_fails_since = None
-        elif attempt.pull_fails_since is None:
-            attempt.pull_fails_since = now
-        elif now - attempt.pull_fails_since >= self._rules.pull_seconds:
-            never = pulls
+        failing = next((wait for _, wait in waits if wait.kind in (WaitKind.PULL, WaitKind.CREATION)), None)
+        if failing is None:
+            attempt.fails_since = None
+        elif attempt.fails_since is None:
+            attempt.fails_since = now
+        elif now - attempt.fails_since >= self._patience(failing):
+            never = failing
         unplaced = [(pod, wait) for pod, wait in waits if wait.kind is WaitKind.UNPLACED]
         if never is not None:
             self._end_all(attempt, never.reason, never.message)
@@ -176,6 +178,9 @@ class PodTracker:
             and (attempt.is_gang or self._commands.take_back(unplaced[0][0]))
         ):
             self._end_all(attempt, EndReason.PREEMPTED, f"Kubernetes did not place it: {unplaced[0][1].message}")
+
+    def _patience(self, failing: Wait) -> float:
+        return self._rules.pull_seconds if failing.kind is WaitKind.PULL else CREATION_SECONDS
 
     def _end_all(self, attempt: Attempt, reason: EndReason, message: str) -> None:
         """None of it has begun, and none will."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -16,10 +17,11 @@ _PULLS = ("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ImageInspe
 _NEVER = {
     "InvalidImageName": EndReason.IMAGE_PULL_ERROR,
     "ErrImageNeverPull": EndReason.IMAGE_PULL_ERROR,
-    "CreateContainerConfigError": EndReason.LAUNCH_ERROR,
-    "CreateContainerError": EndReason.LAUNCH_ERROR,
-    "RunContainerError": EndReason.LAUNCH_ERROR,
 }
+#: The kubelet tries again: its runtime may be busy or restart, or a secret may not have reached the node yet.
+_CREATIONS = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CreatePodSandboxError")
+#: Errors of a creation that another try does not mend: the image has no such program.
+_FINAL_CREATION = re.compile(r"exec: .*(not found|no such file|permission denied|format error)", re.IGNORECASE)
 
 
 class WaitKind(Enum):
@@ -27,6 +29,8 @@ class WaitKind(Enum):
     UNPLACED = auto()
     #: its node prepares it, and a pull fails that may succeed later
     PULL = auto()
+    #: its node cannot create its container, which may succeed later
+    CREATION = auto()
     #: it will never begin
     NEVER = auto()
     #: its node prepares it
@@ -55,4 +59,7 @@ def wait_of(pod: Json) -> Wait:
         is_final = any(word in words.lower() for word in _FINAL_PULLS)
         kind = WaitKind.NEVER if is_final else WaitKind.PULL
         return Wait(kind=kind, message=message, reason=EndReason.IMAGE_PULL_ERROR)
+    if reason in _CREATIONS:
+        kind = WaitKind.NEVER if _FINAL_CREATION.search(words) else WaitKind.CREATION
+        return Wait(kind=kind, message=message, reason=EndReason.LAUNCH_ERROR)
     return Wait(kind=WaitKind.PREPARING, message=message)

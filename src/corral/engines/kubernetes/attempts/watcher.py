@@ -38,7 +38,8 @@ class Watched(Protocol):
 
 
 class Watcher:
-    def __init__(self, engine: Watched, *, look_seconds: float) -> None:
+    def __init__(self, engine: Watched, *, look_seconds: float, at_start: Callable[[], None] = lambda: None) -> None:
+        """`at_start` is called on the worker's thread before anything is reported."""
         self._engine = engine
         self._look_seconds = look_seconds
         self._sinks: list[Callable[[AttemptStatus], None]] = []
@@ -48,7 +49,7 @@ class Watcher:
         self._pause = look_seconds
         #: to look at again as soon as Kubernetes answers
         self._unseen: set[str] = set()
-        self._worker = Worker("kubernetes-watcher", self._round, every_seconds=IDLE_SECONDS)
+        self._worker = Worker("kubernetes-watcher", self._round, every_seconds=IDLE_SECONDS, at_start=at_start)
 
     def start(self) -> None:
         self._worker.start()

@@ -7,6 +7,7 @@ uncordoned by another user of Kubernetes.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterable
 
 from corral.control.ports import EngineUnavailable, Withholding
@@ -14,6 +15,9 @@ from corral.engines.kubernetes.api.client import ApiClient, ApiError, ApiForbidd
 from corral.engines.kubernetes.api.objects import annotations_of, name_of
 from corral.engines.kubernetes.cluster.nodes import WITHHELD
 
+#: How long no node is changed after this account had no right to: rights may be given meanwhile.
+ASK_AGAIN_SECONDS = 300.0
+_WITHHELD_HERE_ONLY = "this account may not cordon nodes: those that are drained are withheld in corral only"
 log = logging.getLogger("corral.engines.kubernetes")
 
 
@@ -22,8 +26,16 @@ class NodeDrains:
 
     def __init__(self, api: ApiClient) -> None:
         self._api = api
-        #: this account may not change nodes; detected once, and not tried again until the next start
-        self._may_not = False
+        self._refused_until = float("-inf")
+
+    @property
+    def note(self) -> str:
+        """What does not work; "" if everything does."""
+        return _WITHHELD_HERE_ONLY if self._may_not else ""
+
+    @property
+    def _may_not(self) -> bool:
+        return time.monotonic() < self._refused_until
 
     def found(self, nodes: Iterable[Json]) -> dict[str, Withholding] | None:
         """Whether the nodes that corral cordoned still are; None if this account may not cordon."""
@@ -57,7 +69,9 @@ class NodeDrains:
         except ApiNotFound:
             return
         except ApiForbidden as refusal:
-            self._may_not = True
+            if not refusal.is_missing_right:
+                raise EngineUnavailable(f"Kubernetes: {refusal}") from refusal
+            self._refused_until = time.monotonic() + ASK_AGAIN_SECONDS
             log.warning("Kubernetes: %s: node %s is withheld in corral only", refusal, name)
         except (ApiError, ApiUnavailable) as error:
             raise EngineUnavailable(f"Kubernetes: {error}") from error

@@ -14,6 +14,8 @@ from corral.engines.kubernetes.cluster.cache import NodeCache, PodCache
 
 log = logging.getLogger("corral.engines.kubernetes")
 
+#: How long the first list of nodes and pods is waited for.
+FIRST_LIST_SECONDS = 10.0
 #: How often an account that may not see the pods of others is asked whether it may now.
 ASK_AGAIN_SECONDS = 300.0
 _OTHERS_UNKNOWN = "what other namespaces hold is unknown: this account may not list the pods of the cluster"
@@ -27,6 +29,7 @@ class ClusterWatches:
         self.pods = pods
         self._namespace = namespace
         self._sees_others = True
+        self._waited_for_until = time.monotonic() + FIRST_LIST_SECONDS
 
     @property
     def trouble(self) -> str:
@@ -38,10 +41,10 @@ class ClusterWatches:
         """What cannot be seen; "" if everything can."""
         return "" if self._sees_others else _OTHERS_UNKNOWN
 
-    def wait_for_lists(self, seconds: float) -> None:
-        """Until both watches have answered for the first time."""
-        deadline = time.monotonic() + seconds
-        while self.trouble == "not asked yet" and time.monotonic() < deadline:
+    def wait_for_lists(self) -> None:
+        """Until both watches have answered for the first time, but not longer than FIRST_LIST_SECONDS after the
+        start."""
+        while self.trouble == "not asked yet" and time.monotonic() < self._waited_for_until:
             time.sleep(0.005)
 
     async def watch_nodes(self, client: httpx.AsyncClient) -> None:
