@@ -6,10 +6,13 @@ crash the next server finds the rest there.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 
 from corral.files.removal import remove_tree
+
+log = logging.getLogger("corral.files")
 
 
 class Trash:
@@ -21,13 +24,15 @@ class Trash:
         self._is_emptying = False
 
     def discard(self, path: str | os.PathLike[str]) -> None:
-        """Remove a directory with everything in it, without waiting. No job may be able to replace the directory that
-        `path` lies in. A path that does not exist is ignored."""
+        """Remove a directory with everything in it, or anything else of that name, without waiting. No job may be able
+        to replace the directory that `path` lies in. A path that does not exist is ignored. Raises OSError if the path
+        can be neither moved nor removed."""
         try:
             self._take(path)
-        except OSError:
+        except OSError as error:
             # Another file system, or a directory that may not be moved: the caller has to wait.
-            remove_tree(path)
+            if not remove_tree(path):
+                raise OSError(error.errno, f"it cannot be removed ({error.strerror})", os.fspath(path)) from error
         else:
             self.empty()
 
@@ -37,7 +42,13 @@ class Trash:
             if self._is_emptying or not _names(self._path):
                 return
             self._is_emptying = True
-        threading.Thread(target=self._empty, name="trash", daemon=True).start()
+        try:
+            threading.Thread(target=self._empty, name="trash", daemon=True).start()
+        except RuntimeError as error:
+            # No thread can be started now: the next call or the next server empties it.
+            log.warning("%s cannot be emptied now: %s", self._path, error)
+            with self._lock:
+                self._is_emptying = False
 
     def _take(self, path: str | os.PathLike[str]) -> None:
         target = os.path.join(self._path, os.urandom(12).hex())
@@ -60,11 +71,15 @@ class Trash:
             for name in names:
                 # A directory that cannot be removed now is tried again by the next call or the next server.
                 tried.add(name)
-                remove_tree(os.path.join(self._path, name))
+                if not remove_tree(path := os.path.join(self._path, name)):
+                    log.warning("%s cannot be removed as a whole; it is tried again later", path)
 
 
 def _names(path: str) -> list[str]:
     try:
         return os.listdir(path)
     except FileNotFoundError:
+        return []
+    except OSError as error:
+        log.warning("%s cannot be emptied: %s", path, error)
         return []

@@ -299,8 +299,10 @@ class Outbox:
                 case ForgetEffect(attempt_ids=attempt_ids):
                     self._engine.forget(attempt_ids)
                 case DeleteEffect(attempts=attempts):
-                    self._engine.forget([one for each in attempts.values() for one in each], delete_logs=True)
-                    self._workspace.remove(list(attempts))
+                    try:
+                        self._engine.forget([one for each in attempts.values() for one in each], delete_logs=True)
+                    finally:
+                        self._workspace.remove(list(attempts))
                 case WithholdEffect(node=node, reason=reason):
                     self._engine.withhold(node, reason)
                 case ReleaseEffect(node=node, force=force):
@@ -320,8 +322,8 @@ class Outbox:
             log.exception("engine failed")
             if isinstance(effect, LaunchEffect):
                 return self._give_up(effect.order.attempt_id, f"the engine failed: {type(error).__name__}: {error}")
-            if isinstance(effect, StopEffect):
-                return f"{type(error).__name__}: {error}"  # no other part of the server sends the stop again
+            if not isinstance(effect, RefuseEffect):
+                return f"{type(error).__name__}: {error}"  # no other part of the server sends most effects again
         return ""
 
     def _refuse(self, attempt_id: str, message: str, say: Callable[[str, str], None] | None = None) -> None:

@@ -29,7 +29,8 @@ class Workspace(Protocol):
         the controller's thread."""
 
     def remove(self, job_ids: Sequence[str]) -> None:
-        """Removes the directories of these jobs. Unknown jobs are ignored."""
+        """Removes the directories of these jobs. Unknown jobs are ignored. Raises OSError once all were tried, if the
+        directory of one cannot be removed."""
 
 
 class ReportFiles(Protocol):

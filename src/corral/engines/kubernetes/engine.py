@@ -36,6 +36,7 @@ from corral.control.ports import (
 )
 from corral.core.model import EndReason
 from corral.engines.attempts.fold_worker import QUIET_SECONDS, FoldHomes, FoldWorker, keep_homes
+from corral.engines.attempts.forgetting import forget_each
 from corral.engines.attempts.terms import TERM, read_term, write_term
 from corral.engines.kubernetes.api.client import ApiClient, Json
 from corral.engines.kubernetes.api.objects import annotations_of, joined, name_of
@@ -223,17 +224,22 @@ class KubernetesEngine:
         return LogChunk(data=data, next_offset=next_offset, at_end=is_over and next_offset >= places.end())
 
     def forget(self, attempt_ids: Sequence[str], *, delete_logs: bool = False) -> None:
-        for attempt_id in filter(is_safe_id, attempt_ids):
-            with self._lock:
-                attempt = self._attempts.get(attempt_id)
-                if attempt is not None:
-                    if not attempt.is_over:
-                        continue  # a running attempt must stay known
-                    del self._attempts[attempt_id]
-                    self._removals.add_attempt(attempt)
-                    self._logs.forget(attempt_id, len(attempt.nodes))
-            self._records.forget(attempt_id, delete_logs=delete_logs)
-        self._watcher.look_at()
+        safe = filter(is_safe_id, attempt_ids)
+        try:
+            forget_each(safe, lambda attempt_id: self._forget(attempt_id, delete_logs=delete_logs))
+        finally:
+            self._watcher.look_at()
+
+    def _forget(self, attempt_id: str, *, delete_logs: bool) -> None:
+        with self._lock:
+            attempt = self._attempts.get(attempt_id)
+            if attempt is not None:
+                if not attempt.is_over:
+                    return  # a running attempt must stay known
+                del self._attempts[attempt_id]
+                self._removals.add_attempt(attempt)
+                self._logs.forget(attempt_id, len(attempt.nodes))
+        self._records.forget(attempt_id, delete_logs=delete_logs)
 
     def withhold(self, node: str, reason: str) -> None:
         self._drains.withhold(node, reason)

@@ -40,6 +40,7 @@ from corral.core.model import EndReason, Node, NodeState
 from corral.engines.attempts.aggregation import aggregate, must_stop
 from corral.engines.attempts.environment import MASTER_ADDR, base_environment
 from corral.engines.attempts.fold_worker import QUIET_SECONDS, FoldHomes, FoldWorker, keep_homes
+from corral.engines.attempts.forgetting import forget_each
 from corral.engines.attempts.instance_messages import encode
 from corral.engines.attempts.isolation import Isolation
 from corral.engines.attempts.job_places import remove_tree
@@ -201,23 +202,24 @@ class LocalEngine:
         return self._logs.logs(attempt_id, rank, offset, limit)
 
     def forget(self, attempt_ids: Sequence[str], *, delete_logs: bool = False) -> None:
-        for attempt_id in attempt_ids:
-            if not is_safe_id(attempt_id):
-                continue
-            with self._lock:
-                tracked = self._find(attempt_id)
-                if tracked is not None:
-                    self._files.refresh(tracked)
-                    self._files.withdraw(tracked, EndReason.LOST, "forgotten before it started")
-                    if not tracked.is_over:
-                        continue  # a running attempt must stay known
-                self._tracked.pop(attempt_id, None)
-                self._layers.pop(attempt_id, None)
-                self._launches.drop(attempt_id)
-            if delete_logs:
-                self._files.remove(attempt_id)
-            else:
-                self._folds.forget(attempt_id)
+        safe = filter(is_safe_id, attempt_ids)
+        forget_each(safe, lambda attempt_id: self._forget(attempt_id, delete_logs=delete_logs))
+
+    def _forget(self, attempt_id: str, *, delete_logs: bool) -> None:
+        with self._lock:
+            tracked = self._find(attempt_id)
+            if tracked is not None:
+                self._files.refresh(tracked)
+                self._files.withdraw(tracked, EndReason.LOST, "forgotten before it started")
+                if not tracked.is_over:
+                    return  # a running attempt must stay known
+            self._tracked.pop(attempt_id, None)
+            self._layers.pop(attempt_id, None)
+            self._launches.drop(attempt_id)
+        if delete_logs:
+            self._files.remove(attempt_id)
+        else:
+            self._folds.forget(attempt_id)
 
     def has(self, attempt_id: str) -> bool:
         return self._logs.has(attempt_id)

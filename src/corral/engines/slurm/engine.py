@@ -38,6 +38,7 @@ from corral.control.ports import (
 from corral.core.model import EndReason
 from corral.engines.attempts.aggregation import must_stop
 from corral.engines.attempts.fold_worker import QUIET_SECONDS, FoldHomes, FoldWorker, keep_homes
+from corral.engines.attempts.forgetting import forget_each
 from corral.engines.attempts.instance_messages import StorageSpec
 from corral.engines.fence import Fence
 from corral.engines.slurm.attempts import run_directory, slurm_attempt
@@ -121,7 +122,10 @@ class SlurmEngine:
         for attempt_id in self._layout.live():
             if (attempt := slurm_attempt.load(self._layout, attempt_id)) is None:
                 # An earlier server was preparing this attempt. The controller launches it again.
-                self._layout.forget(attempt_id, delete_logs=True)
+                try:
+                    self._layout.forget(attempt_id, delete_logs=True)
+                except OSError as error:
+                    log.warning("the files of attempt %s cannot be removed: %s", attempt_id, error)
             else:
                 self._attempts[attempt_id] = attempt
                 if (status := attempt.status()) is not None:
@@ -248,16 +252,19 @@ class SlurmEngine:
         return LogChunk(data=data, next_offset=next_offset, at_end=is_over and next_offset >= end)
 
     def forget(self, attempt_ids: Sequence[str], *, delete_logs: bool = False) -> None:
-        for attempt_id in filter(run_directory.is_safe_id, attempt_ids):
-            with self._lock:
-                attempt = self._attempts.get(attempt_id)
-                if attempt is not None:
-                    attempt.read_reports(self._layout)
-                    if not attempt.is_over:
-                        continue  # a running attempt must stay known
-                    del self._attempts[attempt_id]
-                    self._occupancy.note_over(attempt, slurm_attempt.clock())
-            self._layout.forget(attempt_id, delete_logs=delete_logs)
+        safe = filter(run_directory.is_safe_id, attempt_ids)
+        forget_each(safe, lambda attempt_id: self._forget(attempt_id, delete_logs=delete_logs))
+
+    def _forget(self, attempt_id: str, *, delete_logs: bool) -> None:
+        with self._lock:
+            attempt = self._attempts.get(attempt_id)
+            if attempt is not None:
+                attempt.read_reports(self._layout)
+                if not attempt.is_over:
+                    return  # a running attempt must stay known
+                del self._attempts[attempt_id]
+                self._occupancy.note_over(attempt, slurm_attempt.clock())
+        self._layout.forget(attempt_id, delete_logs=delete_logs)
 
     def withhold(self, node: str, reason: str) -> None:
         self._drains.withhold(node, reason)

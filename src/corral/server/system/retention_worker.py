@@ -79,15 +79,32 @@ class Retention:
         self._ask(request_keys.prune_keys)
 
     def remove_files(self) -> None:
-        """Remove the files of jobs whose rows were deleted. Idempotent."""
+        """Remove the files of jobs whose rows were deleted. Idempotent. Jobs whose files cannot be removed now are
+        tried again in the next round, and hold up no other."""
         with self._store.read() as tables:
             files = retention.files_to_remove(tables)
         for batch in _batches(iter(files), BATCH):
-            some = {job_id: files[job_id] for job_id in batch}
-            for engine in self._engines.values():
-                engine.forget(retention.attempts_of(some), delete_logs=True)
-            self._workspace.remove(batch)
-            self._ask(retention.note_removed, batch)
+            removed = batch
+            try:
+                self._remove_files_of(batch, files)
+            except Exception:  # noqa: BLE001 - whatever it is, the other jobs of the batch are tried
+                removed = [job_id for job_id in batch if self._can_remove(job_id, files)]
+            if removed:
+                self._ask(retention.note_removed, removed)
+
+    def _can_remove(self, job_id: str, files: Mapping[str, int]) -> bool:
+        try:
+            self._remove_files_of([job_id], files)
+        except Exception as error:  # noqa: BLE001 - the job stays in the list of files to remove
+            log.warning("the files of job %s cannot be removed, trying again later: %s", job_id, error)
+            return False
+        return True
+
+    def _remove_files_of(self, job_ids: Sequence[str], files: Mapping[str, int]) -> None:
+        attempts = retention.attempts_of({job_id: files[job_id] for job_id in job_ids})
+        for engine in self._engines.values():
+            engine.forget(attempts, delete_logs=True)
+        self._workspace.remove(job_ids)
 
     # -------------------------------------------------------------------------------------------- jobs to remove
 

@@ -95,9 +95,15 @@ class DirectoryWorkspace:
             return home.write_once(name, json.dumps(value).encode())
 
     def remove(self, job_ids: Sequence[str]) -> None:
+        failures: list[OSError] = []
         for job_id in job_ids:
-            self._trash.discard(self.home(job_id))
-            self.key_file(job_id).unlink(missing_ok=True)
+            try:
+                self._trash.discard(self.home(job_id))
+                self.key_file(job_id).unlink(missing_ok=True)
+            except OSError as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
 
     def highest_job(self) -> int:
         """The highest job number of which a trace is found here; 0 without any."""

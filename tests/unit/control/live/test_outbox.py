@@ -284,6 +284,29 @@ def test_nothing_is_tried_again_of_an_attempt_whose_end_is_recorded(
     assert [lane.engine.tried.count(one) for one in (("launch", "j-1.1"), ("stop", "j-3.1"))] == [1, 1]
 
 
+@pytest.mark.parametrize("what", ["delete", "forget", "withhold", "release"])
+def test_an_effect_that_fails_stays_until_it_is_carried_out(lane: Lane, what: str) -> None:
+    effects: dict[str, Effect] = {
+        "delete": DeleteEffect(attempts={"j-1": ("j-1.1",)}),
+        "forget": ForgetEffect(attempt_ids=("j-1.1",)),
+        "withhold": WithholdEffect(node="j-1.1", reason="repair"),
+        "release": ReleaseEffect(node="j-1.1", force=False),
+    }
+    lane.engine.trouble[what, "j-1.1"] = IsADirectoryError(21, "Is a directory", "/places/j-1.1.0.log")
+    lane.put(effects[what])
+    eventually(lambda: lane.engine.tried.count((what, "j-1.1")) > 2)
+    assert lane.outbox.backlog().waiting == 1
+    assert "Is a directory: '/places/j-1.1.0.log'" in lane.outbox.backlog().trouble
+    lane.engine.trouble.clear()
+    eventually(lambda: (what, "j-1.1") in lane.done() and lane.outbox.backlog().waiting == 0)
+
+
+def test_directories_of_jobs_are_removed_although_the_engine_cannot_forget_them(lane: Lane) -> None:
+    lane.engine.trouble["delete", "j-1.1"] = AWAY
+    lane.put(DeleteEffect(attempts={"j-1": ("j-1.1",), "j-2": ("j-2.1",)}))
+    eventually(lambda: {"j-1", "j-2"} <= {*lane.places.removed})
+
+
 def test_the_last_word_about_a_node_counts(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("corral.control.live.outbox.RETRY_SECONDS", 3600.0)
     lane.engine.trouble = {("withhold", "n1"): AWAY}

@@ -7,8 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from corral.engines.slurm.attempts.logs import read_log
-from corral.engines.slurm.attempts.run_directory import Layout, append, has_folded_log
+from corral.control.ports import EngineUnavailable, Instance, LaunchOrder
+from corral.engines.attempts.forgetting import forget_each
+from corral.engines.slurm.attempts import slurm_attempt
+from corral.engines.slurm.attempts.logs import read_log, trim_log
+from corral.engines.slurm.attempts.run_directory import Layout, append, folded_log, has_folded_log
+from corral.engines.slurm.slurm_api.slurm_records import JobOwner
+from corral.files.trash import Trash
 
 
 @pytest.fixture
@@ -79,3 +84,87 @@ def test_deleting_leaves_nothing(layout: Layout) -> None:
     layout.forget("j-1.1", delete_logs=True)
     assert list(Path(layout.places).iterdir()) == []
     assert not layout.was_ordered("j-1.1")
+
+
+def test_a_directory_in_the_place_of_a_log_is_no_log_and_is_deleted(layout: Layout) -> None:
+    ended(layout, "j-1.1", "")
+    os.makedirs(f"{layout.place('j-1.1', 0)}/log/inner")
+    fold(layout)
+    assert read_log(layout.place("j-1.1", 0), 0, 100) == (b"", 0, 0)
+    layout.forget("j-1.1", delete_logs=True)
+    assert list(Path(layout.places).iterdir()) == []
+
+
+def test_a_directory_that_an_earlier_version_folded_as_a_log_is_deleted(layout: Layout) -> None:
+    os.makedirs(f"{folded_log(layout.place('j-1.1', 0))}/inner")
+    layout.forget("j-1.1", delete_logs=True)
+    assert list(Path(layout.places).iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["told", "claim", "log"])
+def test_a_pipe_in_the_place_of_a_file_stays_until_all_is_deleted(layout: Layout, name: str) -> None:
+    ended(layout, "j-1.1", "hello\n")
+    path = Path(layout.place("j-1.1", 0), name)
+    path.unlink()
+    os.mkfifo(path)
+    fold(layout)
+    assert path.is_fifo()
+    layout.forget("j-1.1", delete_logs=True)
+    assert list(Path(layout.places).iterdir()) == []
+
+
+def test_a_file_of_another_account_that_a_job_linked_as_its_log_is_neither_read_nor_folded(
+    layout: Layout, tmp_path: Path
+) -> None:
+    ended(layout, "j-1.1", "")
+    secret = tmp_path / "secret"
+    secret.write_text("secret")
+    os.link(secret, f"{layout.place('j-1.1', 0)}/log")
+    assert read_log(layout.place("j-1.1", 0), 0, 100) == (b"", 0, 0)
+    fold(layout)
+    assert read_log(layout.place("j-1.1", 0), 0, 100) == (b"", 0, 0)
+    assert not has_folded_log(layout.place("j-1.1", 0))
+
+
+def test_a_linked_log_is_not_shortened(layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    order = LaunchOrder(
+        attempt_id="j-1.1", job_id="j-1", user="ann", command=("true",), instances=(Instance(rank=0, node="n1"),)
+    )
+    attempt = slurm_attempt.create(layout, order, 1.0, JobOwner())
+    place = layout.place("j-1.1", 0)
+    os.mkdir(place)
+    data = tmp_path / "data"
+    data.write_bytes(b"x" * 100_000)
+    os.link(data, f"{place}/log")
+    trim_log(layout, attempt, 1000)
+    assert data.read_bytes() == b"x" * 100_000
+    data.unlink()
+    trim_log(layout, attempt, 1000)
+    assert Path(place, "log").read_bytes().startswith(b"\0"), "it is the job's own again"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives files to other accounts")
+def test_a_file_of_another_account_whose_name_is_gone_is_no_log(layout: Layout) -> None:
+    ended(layout, "j-1.1", "hello\n")
+    place = layout.place("j-1.1", 0)
+    for path in (place, f"{place}/log"):
+        os.chown(path, 12345, 12345)
+    assert read_log(place, 0, 100)[0] == b"hello\n"
+    os.chown(f"{place}/log", 54321, 54321)
+    assert read_log(place, 0, 100) == (b"", 0, 0)
+
+
+def test_one_attempt_that_cannot_be_removed_keeps_no_other(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    for attempt_id in ("j-1.1", "j-2.1", "j-3.1"):
+        ended(layout, attempt_id, "hello\n")
+    discard = Trash.discard
+
+    def refuses_one(trash: Trash, path: str) -> None:
+        if "j-2.1" in path:
+            raise PermissionError(1, "it cannot be removed", path)
+        discard(trash, path)
+
+    monkeypatch.setattr(Trash, "discard", refuses_one)
+    with pytest.raises(EngineUnavailable, match=r"attempts cannot be forgotten: j-2.1: .*it cannot be removed.*j-2.1"):
+        forget_each(["j-1.1", "j-2.1", "j-3.1"], lambda one: layout.forget(one, delete_logs=True))
+    assert [path.name for path in Path(layout.places).iterdir()] == ["j-2.1.0"]

@@ -275,3 +275,30 @@ def test_who_runs_on_after_an_end_of_its_own_word_is_charged_for_it(attempt: Att
     assert leaving.overran([job("RUNNING")], NOW + LEAVE_SECONDS) == {attempt.id: NOW + LEAVE_SECONDS}
     assert leaving.overran([job("COMPLETING")], NOW + 9) == {}, "Slurm cleans up"
     assert leaving.overran([job("RUNNING", uid=EVE_UID)], NOW + 9) == {}
+
+
+def test_reports_that_cannot_be_read_concern_their_attempt_only(
+    layout: Layout, attempt: Attempt, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    os.mkdir(layout.place("j-2.1", 0))
+    other = slurm_attempt.create(layout, replace(ORDER, attempt_id="j-2.1", job_id="j-2"), NOW, ADA)
+    read_on = run_directory.read_on
+
+    def refuses_one(path: str, offset: int) -> tuple[list[str], int]:
+        if "j-1.1" in path:
+            raise PermissionError(13, "Permission denied", path)
+        return read_on(path, offset)
+
+    monkeypatch.setattr(run_directory, "read_on", refuses_one)
+    for one, job_id in ((attempt, 7), (other, 8)):
+        one.job_id, one.secret = job_id, ""
+        Path(layout.place(one.id, 0), "told").write_text(f"claimed {job_id}\nup {NOW + 1}\n")
+    lock = contextlib.nullcontext()
+    tracker = JobTracker(UnusedSlurm(), layout, "corral-x-", lambda one, job_id: None, lock)
+    for _ in range(2):
+        tracker.follow([attempt, other], [job("RUNNING"), job("RUNNING", 8)], NOW + 2)
+    assert [one.up for one in (attempt, other)] == [{}, {0: NOW + 1}]
+    assert caplog.text.count("the reports of instance 0 of j-1.1 cannot be read") == 1
+    monkeypatch.undo()
+    tracker.follow([attempt, other], [job("RUNNING"), job("RUNNING", 8)], NOW + 3)
+    assert attempt.up

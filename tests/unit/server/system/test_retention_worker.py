@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -164,6 +164,31 @@ def test_a_crash_between_rows_and_files_leaves_no_files(house: House) -> None:
     assert not home.exists()
     with house.store.read() as tables:
         assert retention.files_to_remove(tables) == {}
+
+
+def test_a_job_whose_files_cannot_be_removed_holds_up_no_other(
+    house: House, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    jobs = [house.ended(name) for name in ("first", "second", "third")]
+    forget = house.engine.forget
+
+    def refuses_one(attempt_ids: Sequence[str], *, delete_logs: bool = False) -> None:
+        if f"{jobs[1]}.1" in attempt_ids:
+            raise IsADirectoryError(21, "Is a directory")
+        forget(attempt_ids, delete_logs=delete_logs)
+
+    monkeypatch.setattr(house.engine, "forget", refuses_one)
+    house.clock.time += 400 * DAY
+    tidying = house.retention(job_seconds=365 * DAY)
+    tidying.tidy()
+    assert house.jobs() == []
+    assert [house.workspace.home(one).exists() for one in jobs] == [False, True, False]
+    assert f"the files of job {jobs[1]} cannot be removed, trying again later: [Errno 21]" in caplog.text
+    with house.store.read() as tables:
+        assert list(retention.files_to_remove(tables)) == [jobs[1]]
+    monkeypatch.undo()
+    tidying.tidy()
+    assert not house.workspace.home(jobs[1]).exists()
 
 
 def test_old_events_go_in_batches(house: House, monkeypatch: pytest.MonkeyPatch) -> None:

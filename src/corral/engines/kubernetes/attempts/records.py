@@ -14,6 +14,7 @@ earlier one knew.
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import json
 import os
@@ -67,7 +68,8 @@ class Records:
             for rank in itertools.count():
                 if not (place := self.log_directory(attempt_id, rank)).exists():
                     break
-                remove_tree(str(place))
+                if not remove_tree(str(place)):
+                    raise OSError(errno.EBUSY, "it cannot be removed", str(place))
             for name in ("forgotten", "folded"):
                 (self.root / name / attempt_id).unlink(missing_ok=True)
 

@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable
 from typing import BinaryIO
 
-from corral.control.ports import LogChunk
+from corral.control.ports import EngineUnavailable, LogChunk
 from corral.engines.slurm.attempts.run_directory import (
     LOG,
     Layout,
@@ -22,6 +22,7 @@ from corral.engines.slurm.attempts.run_directory import (
     has_folded_log,
     is_safe_id,
     log_start,
+    open_of_job,
     open_plain,
     read_line,
     write_text,
@@ -36,7 +37,8 @@ _libc = ctypes.CDLL(ctypes.util.find_library("c"), use_errno=True)
 
 
 def read_log(place: str, offset: int, limit: int) -> tuple[bytes, int, int]:
-    """Bytes from an offset on (negative: counted from the end), the next offset, and the end."""
+    """Bytes from an offset on (negative: counted from the end), the next offset, and the end. Raises EngineUnavailable
+    if the job has closed its log or the directory of its log."""
     try:
         with _opened(place) as file:
             end = os.fstat(file.fileno()).st_size
@@ -45,12 +47,14 @@ def read_log(place: str, offset: int, limit: int) -> tuple[bytes, int, int]:
             data = file.read(min(limit, max(0, end - start)))
     except (FileNotFoundError, NotADirectoryError, NotPlain):
         return b"", max(0, offset), 0
+    except PermissionError as error:
+        raise EngineUnavailable(f"the log cannot be read: {error.strerror}") from error
     return data, start + len(data), end
 
 
 def _opened(place: str) -> BinaryIO:
     try:
-        return open_plain(f"{place}/{LOG}")
+        return open_of_job(f"{place}/{LOG}")
     except (FileNotFoundError, NotADirectoryError):
         return open_plain(folded_log(place))
 
@@ -67,7 +71,7 @@ def trim_log(layout: Layout, attempt: Attempt, limit_bytes: int) -> None:
 
 
 def _trim(place: str, limit_bytes: int) -> None:
-    with open_plain(f"{place}/{LOG}", to_write=True) as file:
+    with open_of_job(f"{place}/{LOG}", to_write=True) as file:
         size, start = os.fstat(file.fileno()).st_size, _start(place)
         if size - start <= limit_bytes:
             return

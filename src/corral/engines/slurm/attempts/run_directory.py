@@ -129,7 +129,7 @@ class Layout:
         if delete_logs:
             self._remove_places(attempt_id)
             for path in (self._forgotten(attempt_id), self._folded(attempt_id), self.stop(attempt_id)):
-                _remove(path)
+                self._remove(path)
 
     def unfolded(self) -> list[str]:
         return list(filter(is_safe_id, os.listdir(f"{self.root}/forgotten")))
@@ -152,7 +152,7 @@ class Layout:
                 os.close(descriptor)
             if is_empty:
                 os.rmdir(place)
-        _remove(self.stop(attempt_id))
+        self._remove(self.stop(attempt_id))
 
     def note_folded(self, attempt_id: str) -> None:
         with contextlib.suppress(FileNotFoundError):
@@ -169,9 +169,19 @@ class Layout:
         places = list(itertools.takewhile(lambda place: os.path.lexists(place) or has_folded_log(place), every))
         # Rank 0 last: if it is gone, all are gone.
         for place in reversed(places):
-            _remove(log_start(place))
+            self._remove(log_start(place))
             self._trash.discard(place)
-            _remove(folded_log(place))
+            # A job may have put a directory where its log was.
+            self._remove(folded_log(place))
+
+    def _remove(self, path: str) -> None:
+        """Remove a file, or anything else that a job put there."""
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            return
+        except OSError:
+            self._trash.discard(path)
 
     def note_submission(self, now: float) -> None:
         """The file is never empty, not even for a moment: jobs read it at any time."""
@@ -182,16 +192,11 @@ class Layout:
             os.close(descriptor)
 
 
-def _remove(path: str) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)
-
-
 def _fold_place(place: int, log: str) -> bool:
     """Move the log out of the directory and remove the files that were needed until the end was recorded. False if
     there are other files: then all of them stay."""
     names = set(os.listdir(place))
-    if names - {*_BEFORE_THE_END, LOG}:
+    if names - {*_BEFORE_THE_END, LOG} or not all(_is_own_file(place, name) for name in names):
         return False
     if LOG in names:
         os.rename(LOG, log, src_dir_fd=place)
@@ -201,6 +206,16 @@ def _fold_place(place: int, log: str) -> bool:
     for name in names - {LOG}:
         os.unlink(name, dir_fd=place)
     return True
+
+
+def _is_own_file(place: int, name: str) -> bool:
+    """Whether a name in a directory is a regular file with the directory's owner and without a second hard link: a job
+    could have linked a file of another account there."""
+    return _is_own(os.stat(name, dir_fd=place, follow_symlinks=False), os.fstat(place))
+
+
+def _is_own(file: os.stat_result, directory: os.stat_result) -> bool:
+    return stat.S_ISREG(file.st_mode) and file.st_nlink == 1 and file.st_uid == directory.st_uid
 
 
 def has_folded_log(place: str) -> bool:
@@ -254,9 +269,9 @@ def read_lines(path: str | Path) -> list[str]:
 
 def read_on(path: str | Path, offset: int) -> tuple[list[str], int]:
     """The complete lines from an offset on, and the next offset. Of a file that a job's account can write, only the
-    first MAX_REPORT_BYTES count."""
+    first MAX_REPORT_BYTES count. Raises OSError if it cannot be read."""
     try:
-        with open_plain(path) as file:
+        with open_of_job(path) as file:
             file.seek(offset)
             data = file.read(max(0, MAX_REPORT_BYTES - offset))
     except (FileNotFoundError, NotADirectoryError, NotPlain):
@@ -274,16 +289,35 @@ class NotPlain(Exception):
     """A job has put something else where a regular file is expected."""
 
 
-def open_plain(path: str | Path, *, to_write: bool = False) -> BinaryIO:
-    """Open a file in a directory that may belong to a job: follows no link, never waits. Raises NotPlain and
-    OSError."""
+def open_plain(path: str | Path) -> BinaryIO:
+    """Open a regular file to read it: follows no link, never waits. Raises NotPlain and OSError."""
+    return _opened(str(path))
+
+
+def open_of_job(path: str | Path, *, to_write: bool = False) -> BinaryIO:
+    """The same for a file in a directory that may belong to a job. A file that has a second hard link, or another owner
+    than the directory, is not plain: with a hard link a job could have the server read or change a file of another
+    account."""
+    place, name = os.path.split(path)
+    directory = os.open(place, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        descriptor = os.open(path, (os.O_RDWR if to_write else os.O_RDONLY) | _AS_IT_IS)
+        file = _opened(name, directory=directory, to_write=to_write)
+        if not _is_own(os.fstat(file.fileno()), os.fstat(directory)):
+            file.close()
+            raise NotPlain(str(path))
+        return file
+    finally:
+        os.close(directory)
+
+
+def _opened(path: str, *, directory: int | None = None, to_write: bool = False) -> BinaryIO:
+    try:
+        descriptor = os.open(path, (os.O_RDWR if to_write else os.O_RDONLY) | _AS_IT_IS, dir_fd=directory)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
-            raise NotPlain(str(path)) from error
+            raise NotPlain(path) from error
         raise
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise NotPlain(str(path))
+        raise NotPlain(path)
     return os.fdopen(descriptor, "r+b" if to_write else "rb")

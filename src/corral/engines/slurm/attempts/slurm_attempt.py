@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import secrets
 import time
@@ -19,6 +20,8 @@ from corral.engines.slurm.attempts import run_directory
 from corral.engines.slurm.attempts.ends import ended_by_slurm, exit_from_slurm, parse_exit, reported_time
 from corral.engines.slurm.attempts.run_directory import Layout
 from corral.engines.slurm.slurm_api.slurm_records import JobOwner, SlurmJob
+
+log = logging.getLogger("corral.engines.slurm")
 
 #: How long a report of a node may take until the server sees it: network file systems cache for a while.
 SETTLE_SECONDS = 5.0
@@ -50,6 +53,8 @@ class Attempt:
     claimed_by: int | None = None
     #: how many bytes of each instance's reports were read
     read_bytes: dict[int, int] = field(default_factory=dict)
+    #: instances whose reports cannot be read, until they can
+    unreadable: set[int] = field(default_factory=set)
     #: when the job was submitted, as far as this server knows
     given_at: float = 0.0
     #: the job as Slurm last reported it, and since when Slurm says that it is over
@@ -104,13 +109,21 @@ class Attempt:
         ]
 
     def read_reports(self, layout: Layout) -> None:
-        """Read the reports of the nodes. A line that corral's script did not write is ignored: then Slurm's state
-        counts."""
+        """Read the reports of the nodes. Reports that cannot be read, and lines that corral's script did not write, are
+        ignored: then Slurm's state counts."""
         for rank in range(len(self.nodes)):
             if rank in self.exits:
                 continue
             done = self.read_bytes.get(rank, 0)
-            lines, self.read_bytes[rank] = run_directory.read_on(f"{layout.place(self.id, rank)}/told", done)
+            try:
+                lines, self.read_bytes[rank] = run_directory.read_on(f"{layout.place(self.id, rank)}/told", done)
+            except OSError as error:
+                # Of this attempt only: the others must still be seen.
+                if rank not in self.unreadable:
+                    log.warning("the reports of instance %d of %s cannot be read: %s", rank, self.id, error)
+                self.unreadable.add(rank)
+                continue
+            self.unreadable.discard(rank)
             for number, line in enumerate(lines):
                 with contextlib.suppress(ValueError):
                     self._take_line(rank, *line.split(" ", 1), is_first=not done and not number)
