@@ -50,3 +50,12 @@ def test_paths_of_jobs_are_recognised(check: ModuleType) -> None:
         "output_dir",
         "path_of",
     ]
+
+
+def test_every_folder_is_checked_or_runs_with_the_rights_of_a_user(
+    check: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert {"datasets", "objects"} <= {*check.FOLDERS}
+    assert list(check.problems()) == []
+    monkeypatch.setattr(check, "FOLDERS", tuple(name for name in check.FOLDERS if name != "datasets"))
+    assert any("datasets: say in check_job_paths.py whether" in problem for problem in check.problems())

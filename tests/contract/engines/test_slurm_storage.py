@@ -278,3 +278,16 @@ def test_a_job_is_its_users_in_slurm_and_no_other_user_can_touch_it(
     finally:
         harness.clean_up()
         os.umask(before)
+
+
+def test_secrets_of_a_job_are_in_no_file_once_it_runs(harness: SlurmHarness) -> None:
+    launch_order = replace(
+        order(*script('echo "$TOKEN" | wc -c; sleep 600'), nodes=2), secret_env={"TOKEN": "s3cr3t-value"}
+    )
+    harness.launch(launch_order)
+    harness.listener.running("j-1.1")
+    wait_until(lambda: "13" in harness.output(), "it has its secret")
+    wait_until(lambda: "13" in harness.output(rank=1), "it has its secret on the other node, too")
+    kept = [path for path in [*harness.root.rglob("*"), *harness.slurm.directory.rglob("*")] if path.is_file()]
+    assert kept
+    assert not [path for path in kept if b"s3cr3t-value" in path.read_bytes()]

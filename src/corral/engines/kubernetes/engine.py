@@ -36,8 +36,8 @@ from corral.control.ports import (
 )
 from corral.core.model import EndReason
 from corral.engines.attempts.fold_worker import QUIET_SECONDS, FoldHomes, FoldWorker, keep_homes
-from corral.engines.attempts.forgetting import forget_each
 from corral.engines.attempts.terms import TERM, read_term, write_term
+from corral.engines.forgetting import forget_each
 from corral.engines.kubernetes.api.client import ApiClient, Json
 from corral.engines.kubernetes.api.objects import annotations_of, joined, name_of
 from corral.engines.kubernetes.api.streams import Streams

@@ -40,13 +40,13 @@ from corral.core.model import EndReason, Node, NodeState
 from corral.engines.attempts.aggregation import aggregate, must_stop
 from corral.engines.attempts.environment import MASTER_ADDR, base_environment
 from corral.engines.attempts.fold_worker import QUIET_SECONDS, FoldHomes, FoldWorker, keep_homes
-from corral.engines.attempts.forgetting import forget_each
 from corral.engines.attempts.instance_messages import encode
 from corral.engines.attempts.isolation import Isolation
 from corral.engines.attempts.job_places import remove_tree
 from corral.engines.attempts.log_segments import DEFAULT_LIMIT_BYTES
 from corral.engines.attempts.rendezvous import meeting_port
 from corral.engines.fence import Fence
+from corral.engines.forgetting import forget_each
 from corral.engines.local.attempts import AttemptFiles, LocalLogs, Marker, Tracked
 from corral.engines.local.cgroups import CgroupSupport, cgroup_support, sweep
 from corral.engines.local.containers.container_orders import ContainerRuntime, container_name

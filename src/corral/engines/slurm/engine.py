@@ -38,9 +38,9 @@ from corral.control.ports import (
 from corral.core.model import EndReason
 from corral.engines.attempts.aggregation import must_stop
 from corral.engines.attempts.fold_worker import QUIET_SECONDS, FoldHomes, FoldWorker, keep_homes
-from corral.engines.attempts.forgetting import forget_each
 from corral.engines.attempts.instance_messages import StorageSpec
 from corral.engines.fence import Fence
+from corral.engines.forgetting import forget_each
 from corral.engines.slurm.attempts import run_directory, slurm_attempt
 from corral.engines.slurm.attempts.installation import engine_id, installed_program
 from corral.engines.slurm.attempts.job_orders import SlurmRules, check_order

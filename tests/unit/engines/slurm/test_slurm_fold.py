@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from corral.control.ports import EngineUnavailable, Instance, LaunchOrder
-from corral.engines.attempts.forgetting import forget_each
+from corral.engines.forgetting import forget_each
 from corral.engines.slurm.attempts import slurm_attempt
 from corral.engines.slurm.attempts.logs import read_log, trim_log
 from corral.engines.slurm.attempts.run_directory import Layout, append, folded_log, has_folded_log
@@ -168,3 +168,23 @@ def test_one_attempt_that_cannot_be_removed_keeps_no_other(layout: Layout, monke
     with pytest.raises(EngineUnavailable, match=r"attempts cannot be forgotten: j-2.1: .*it cannot be removed.*j-2.1"):
         forget_each(["j-1.1", "j-2.1", "j-3.1"], lambda one: layout.forget(one, delete_logs=True))
     assert [path.name for path in Path(layout.places).iterdir()] == ["j-2.1.0"]
+
+
+def test_the_environment_of_an_attempt_that_never_began_is_emptied_with_its_end(layout: Layout) -> None:
+    append(layout.order("j-1.1"), "ordered\n")
+    for rank in (0, 1):
+        os.mkdir(layout.place("j-1.1", rank))
+        append(f"{layout.place('j-1.1', rank)}/instance", "export TOKEN=secret\n")
+    layout.forget("j-1.1", delete_logs=False)
+    assert [Path(layout.place("j-1.1", rank), "instance").read_text() for rank in (0, 1)] == ["", ""]
+
+
+def test_emptying_an_environment_follows_no_link(layout: Layout, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("kept")
+    for attempt_id, link in (("j-1.1", os.link), ("j-2.1", os.symlink)):
+        append(layout.order(attempt_id), "ordered\n")
+        os.mkdir(layout.place(attempt_id, 0))
+        link(victim, f"{layout.place(attempt_id, 0)}/instance")
+        layout.forget(attempt_id, delete_logs=False)
+    assert victim.read_text() == "kept"

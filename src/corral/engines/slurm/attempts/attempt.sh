@@ -47,6 +47,7 @@ place=$places/$attempt.$rank
 own= # its directory on this node's disk
 claim "$place/told"
 . "$place/instance" # program, workdir, and the functions `environment` and `storage`
+: >"$place/instance" # it may hold secrets: from here on they are in this process only
 
 ended() { # REASON CODE SIGNAL MESSAGE
   [ -n "$own" ] && { rm -rf -- "$own" 2>/dev/null || { chmod -R u+rwX -- "$own"; rm -rf -- "$own"; }; }

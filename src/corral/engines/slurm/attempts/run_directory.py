@@ -7,7 +7,8 @@
     ROOT/news                          reports of nodes: the instances to which something happened
     ROOT/hurry                         when a job was last submitted: jobs that end may wait for the next one
     ROOT/never                         a pipe that is never written to: scripts wait by reading from it
-    ROOT/places/ATTEMPT.RANK/          instance and log; attempt and claim in the first of a gang
+    ROOT/places/ATTEMPT.RANK/          instance and log; attempt and claim in the first of a gang. The instance's
+                                       environment may hold secrets: the node empties the file once it has read it
     ROOT/places/ATTEMPT.RANK/told      the reports of the node about the instance
     ROOT/places/ATTEMPT.RANK.log       its log after folding
     ROOT/places/ATTEMPT.RANK.log-start the offset from which on its log is kept
@@ -25,6 +26,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import itertools
+import logging
 import os
 import re
 import stat
@@ -33,6 +35,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from corral.files.trash import Trash
+
+log = logging.getLogger("corral.engines.slurm")
 
 #: Longer than any file of lines here.
 MAX_BYTES = 4 << 20
@@ -124,6 +128,7 @@ class Layout:
     def forget(self, attempt_id: str, *, delete_logs: bool) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.rename(self.order(attempt_id), self._forgotten(attempt_id))
+        self._empty_instances(attempt_id)
         if os.path.exists(self.fetched(attempt_id)):
             self._trash.discard(self.fetched(attempt_id))
         if delete_logs:
@@ -163,6 +168,21 @@ class Layout:
 
     def _forgotten(self, attempt_id: str) -> str:
         return f"{self.root}/forgotten/{attempt_id}"
+
+    def _empty_instances(self, attempt_id: str) -> None:
+        """The environment of an instance that never began may hold secrets. The file itself stays until the attempt is
+        folded: removing files would slow down launches."""
+        for rank in itertools.count():
+            place = self.place(attempt_id, rank)
+            if not os.path.lexists(place):
+                return
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError, NotPlain):
+                try:
+                    with open_of_job(f"{place}/instance", to_write=True) as file:
+                        if os.fstat(file.fileno()).st_size:
+                            file.truncate(0)
+                except PermissionError as error:
+                    log.warning("the environment of attempt %s cannot be emptied: %s", attempt_id, error)
 
     def _remove_places(self, attempt_id: str) -> None:
         every = (self.place(attempt_id, rank) for rank in itertools.count())
