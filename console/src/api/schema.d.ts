@@ -21002,7 +21002,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemView"];
                 };
             };
-            /** @description Too many attempts */
+            /** @description Too many attempts, or too many open connections */
             429: {
                 headers: {
                     /** @description Attempts that remain (r) and the seconds until the next one (t), beside RateLimit-Policy. */
@@ -29193,6 +29193,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemView"];
                 };
             };
+            /** @description Too many attempts, or too many open connections */
+            429: {
+                headers: {
+                    /** @description Attempts that remain (r) and the seconds until the next one (t), beside RateLimit-Policy. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
             /** @description Unavailable at this moment */
             503: {
                 headers: {
@@ -31324,7 +31337,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemView"];
                 };
             };
-            /** @description Too many attempts */
+            /** @description Too many attempts, or too many open connections */
             429: {
                 headers: {
                     /** @description Attempts that remain (r) and the seconds until the next one (t), beside RateLimit-Policy. */

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -12,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from corral.engines.workbenches.app_host import listener_of
-from corral.server.workbenches.job_ports import connect_to, listener
+from corral.server.workbenches import job_ports
+from corral.server.workbenches.job_ports import connect_to, listener_steps
 
 PROGRAM = """
 import os, socket, sys
@@ -41,16 +43,35 @@ def program(job_dir: Path | None, *arguments: str) -> Iterator[int]:
             process.stdin.close()
 
 
+def listener(port: int, job_dir: Path, uid: int) -> str:
+    steps = listener_steps(port, job_dir, uid)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return str(end.value)
+
+
+def connected(port: int, job_dir: Path, uid: int) -> None:
+    async def find() -> str:
+        return listener(port, job_dir, uid)
+
+    async def connect() -> None:
+        (await connect_to(port, find)).close()
+
+    asyncio.run(connect())
+
+
 def test_only_a_program_of_the_job_is_reached(tmp_path: Path) -> None:
     uid = os.getuid()
     with program(tmp_path / "j-1") as port:
         assert listener(port, tmp_path / "j-1", uid) == "127.0.0.1"
-        connect_to(port, tmp_path / "j-1", uid).close()
+        connected(port, tmp_path / "j-1", uid)
         assert listener_of(port, uid) == "127.0.0.1"
         with pytest.raises(ConnectionRefusedError, match="no program of the job"):
-            connect_to(port, tmp_path / "j-2", uid)
+            connected(port, tmp_path / "j-2", uid)
     with program(None) as port, pytest.raises(ConnectionRefusedError):
-        connect_to(port, tmp_path / "j-1", uid)
+        connected(port, tmp_path / "j-1", uid)
     with pytest.raises(ConnectionRefusedError):
         listener(port, tmp_path / "j-1", uid)
 
@@ -59,6 +80,12 @@ def test_only_a_program_of_the_job_is_reached(tmp_path: Path) -> None:
 def test_a_program_of_another_account_with_the_environment_of_the_job_is_not_reached(tmp_path: Path) -> None:
     with program(tmp_path / "j-1", str(OTHER_ACCOUNT)) as port:
         with pytest.raises(ConnectionRefusedError):
-            connect_to(port, tmp_path / "j-1", os.getuid())
+            connected(port, tmp_path / "j-1", os.getuid())
         assert listener_of(port, os.getuid()) is None
         assert listener_of(port, OTHER_ACCOUNT) == "127.0.0.1"
+
+
+def test_a_job_with_very_many_open_files_is_not_looked_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_ports, "MAX_DESCRIPTORS", 1)
+    with program(tmp_path / "j-1") as port, pytest.raises(ConnectionRefusedError, match="more than 1 files open"):
+        listener(port, tmp_path / "j-1", os.getuid())

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
 from secrets import token_hex
+from tempfile import SpooledTemporaryFile
 
 from corral.control.datasets import targets
 from corral.control.ports import Store
@@ -36,13 +37,17 @@ from corral.server.datasets.dataset_access import (
     storage_access,
 )
 from corral.server.datasets.dataset_sent import SentPacks
+from corral.server.http.problems import Problem
 from corral.server.settings.settings import Settings
 
 #: The largest pack that is accepted: it is held in memory while it is checked.
 MOST_PACK_BYTES = 2 * PACK_BYTES
 MOST_INDEX_BYTES = 64 << 20
-#: Packs that are accepted at the same time.
+#: Packs that are accepted at the same time, and that one user may be sending.
 AT_ONCE = 4
+RECEIVED_AT_ONCE = 16
+_SPOOLED_BYTES = 1 << 20
+Spool = SpooledTemporaryFile[bytes]
 #: Versions whose sets of pieces are cached.
 _KEPT_VERSIONS = 8
 
@@ -68,6 +73,30 @@ class DatasetLibrary:
         self.sent = SentPacks(sent_packs_path(settings))
         #: held while a pack is accepted: the pack is in memory until it is checked
         self.taking_in = asyncio.Semaphore(AT_ONCE)
+        self._receiving: Counter[str] = Counter()
+
+    @contextmanager
+    def receiving(self, user: str) -> Iterator[None]:
+        """Count a pack that the user sends. Raises a 503 problem beyond the limit."""
+        if self._receiving[user] >= RECEIVED_AT_ONCE:
+            raise Problem(
+                503,
+                "Busy",
+                f"You are sending {RECEIVED_AT_ONCE} packs already: try again in a moment.",
+                slug="busy",
+                headers={"Retry-After": "5"},
+            )
+        self._receiving[user] += 1
+        try:
+            yield
+        finally:
+            self._receiving[user] -= 1
+            if not self._receiving[user]:
+                del self._receiving[user]
+
+    def spool(self) -> Spool:
+        """A file without a name for a pack that is being received; small packs stay in memory."""
+        return SpooledTemporaryFile(_SPOOLED_BYTES, dir=str(self._settings.home))
 
     def pieces(self, target: str) -> PieceStore:
         """The storage of a target as it is configured now. Raises NotReachable."""
@@ -150,8 +179,10 @@ class DatasetLibrary:
             if place is None or not (is_sent or digest in readable)
         ]
 
-    def take_in(self, target: str, user: str, pack: str, index: bytes, data: bytes) -> None:
+    def take_in(self, target: str, user: str, pack: str, index: bytes, size: int, spool: Spool) -> None:
         """Store a user's pack, if every piece in it matches its index. Raises Damaged."""
+        spool.seek(len(index))
+        data: bytes = spool.read(size)
         check_pack(pack, index, data)
         pieces = self.pieces(target)
         # The index last: a pack without an index is ignored.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
@@ -12,6 +11,7 @@ from corral.datasets.errors import NotFound as NothingThere
 from corral.objects.access import NotReachable
 from corral.server.datasets.dataset_library import NotOfVersion
 from corral.server.http.problems import Problem
+from corral.server.storage.readers import Readers
 
 Params = ParamSpec("Params")
 Answer = TypeVar("Answer")
@@ -20,10 +20,12 @@ Answer = TypeVar("Answer")
 TAKERS = frozenset({"take_in", "index_pieces"})
 
 
-async def looked_up(look: Callable[Params, Answer], *args: Params.args, **kwargs: Params.kwargs) -> Answer:
-    """Run on a thread; an error of the storage becomes a problem."""
+async def looked_up(
+    readers: Readers, user: str, look: Callable[Params, Answer], *args: Params.args, **kwargs: Params.kwargs
+) -> Answer:
+    """Run on one of the user's threads; an error of the storage becomes a problem."""
     try:
-        return await asyncio.to_thread(look, *args, **kwargs)
+        return await readers.do(user, look, *args, **kwargs)
     except NothingThere as error:
         raise NotFound(str(error), field="path") from None
     except NotOfVersion as error:

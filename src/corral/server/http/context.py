@@ -57,6 +57,7 @@ from corral.server.system.write_proof import Proof
 from corral.server.whatif.shadow_runner import ShadowRunner
 from corral.server.whatif.simulation_runner import SimulationRunner
 from corral.server.whatif.time_travel import TimeTravel
+from corral.server.workbenches.held_connections import HeldConnections
 from corral.server.workbenches.proxy import JupyterProxy
 from corral.server.workbenches.workbench_origins import WorkbenchOrigins
 from corral.server.workbenches.workbench_passes import WorkbenchPasses
@@ -150,6 +151,10 @@ class ServerContext:
     volume_storage: VolumeStorage
     #: heavy reading for requests
     readers: Readers
+    #: short steps of requests on files and programs of users
+    steps: Readers
+    #: WebSockets and followed logs of each user
+    held: HeldConnections
     #: limits on the jobs' use of the disk, and its free space
     disk_limits: DiskLimits
     disk_guard: DiskGuard

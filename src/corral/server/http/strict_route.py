@@ -115,7 +115,7 @@ _DESCRIPTIONS = {
     415: "The body is not JSON",
     416: "There is no such range",
     422: "A field is not valid",
-    429: "Too many attempts",
+    429: "Too many attempts, or too many open connections",
     502: "The provider cannot be reached",
     503: "Unavailable at this moment",
 }

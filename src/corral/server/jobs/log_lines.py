@@ -8,19 +8,29 @@ from __future__ import annotations
 
 import asyncio
 import codecs
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from corral.control.ports import LogChunk, LogSource
 from corral.core.model import Job, attempt_id
 from corral.server.events.stream import PING, PING_SECONDS, sse
+from corral.stores.storage.fair_pool import Steps
+
+T = TypeVar("T")
 
 CHUNK_BYTES = 256 * 1024
-_FIRST_TAIL_BYTES = 64 * 1024
 _MAX_TAIL_BYTES = 64 * 1024 * 1024
 #: How often a quiet log is polled: quickly at first, for output that comes in bursts.
 _SHORTEST_PAUSE_SECONDS = 0.05
 _LONGEST_PAUSE_SECONDS = 0.5
+_LINE_END = re.compile(rb"\r\n|\r|\n")
+
+
+class Run(Protocol):
+    def __call__(self, steps: Steps[T], /) -> Awaitable[T]:
+        """The generator's result, from a thread."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,11 +58,14 @@ def text_pieces(engine: LogSource, attempt: str, place: LogPlace) -> Iterator[by
     """The output so far."""
     offset = 0
     if place.tail is not None:
-        last = _tail(engine, attempt, place.rank, place.tail)
-        yield last.data
-        offset = last.next_offset
-        if last.at_end:
-            return
+        steps = tail_start(engine, attempt, place.rank, place.tail)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as found:
+                offset = found.value
+                break
+            yield b""  # other tasks may run first
     while True:
         chunk = engine.logs(attempt, place.rank, offset, CHUNK_BYTES)
         if not chunk.data:
@@ -62,7 +75,7 @@ def text_pieces(engine: LogSource, attempt: str, place: LogPlace) -> Iterator[by
 
 
 class LogFollower:
-    """`job_now` returns the present job, or None once it was deleted."""
+    """`job_now` returns the present job, or None once it was deleted; `run` reads on a thread of the user."""
 
     def __init__(
         self,
@@ -71,8 +84,10 @@ class LogFollower:
         *,
         job_now: Callable[[], Awaitable[Job | None]],
         is_closed: Callable[[], bool],
+        run: Run,
     ) -> None:
         self._engine = engine
+        self._run = run
         self._place = place
         self._job_now = job_now
         self._is_closed = is_closed
@@ -119,17 +134,37 @@ class LogFollower:
     async def _next(self, number: int, offset: int, *, first: bool) -> LogChunk:
         attempt = attempt_id(self._place.job_id, number)
         if first and self._place.tail is not None:
-            return await asyncio.to_thread(_tail, self._engine, attempt, self._place.rank, self._place.tail)
-        return await asyncio.to_thread(self._engine.logs, attempt, self._place.rank, offset, CHUNK_BYTES)
+            offset = await self._run(tail_start(self._engine, attempt, self._place.rank, self._place.tail))
+        return await self._run(_chunk(self._engine, attempt, self._place.rank, offset))
 
 
-def _tail(engine: LogSource, attempt: str, rank: int, lines: int) -> LogChunk:
-    """The last lines: read further back until there are enough."""
-    size = _FIRST_TAIL_BYTES
+def tail_start(engine: LogSource, attempt: str, rank: int, lines: int) -> Steps[int]:
+    """The offset at which the last lines begin: the log is read backwards, a block at a time."""
+    block = engine.logs(attempt, rank, -CHUNK_BYTES, CHUNK_BYTES)
+    data, end = block.data, block.next_offset
+    start = end - len(data)
+    # The end of the last line begins no other one.
+    wanted = lines + data.endswith((b"\n", b"\r"))
+    if not lines:
+        return end
     while True:
-        chunk = engine.logs(attempt, rank, -size, size)
-        found = chunk.data.splitlines(keepends=True)
-        if len(found) > lines or len(chunk.data) < size or size >= _MAX_TAIL_BYTES:
-            kept = found[-lines:] if lines else []
-            return LogChunk(data=b"".join(kept), next_offset=chunk.next_offset, at_end=chunk.at_end)
-        size *= 4
+        ends = [found.end() for found in _LINE_END.finditer(data)]
+        if len(ends) >= wanted:
+            return start + ends[-wanted]
+        wanted -= len(ends)
+        if not start or end - start >= _MAX_TAIL_BYTES:
+            return start
+        yield
+        block = engine.logs(attempt, rank, max(0, start - CHUNK_BYTES), min(start, CHUNK_BYTES))
+        before = block.next_offset - len(block.data)
+        if before >= start:
+            return start  # what was before was rotated away
+        was_cut = data.startswith(b"\n")
+        data, start = block.data[: start - before], before
+        if was_cut:
+            data = data.removesuffix(b"\r")
+
+
+def _chunk(engine: LogSource, attempt: str, rank: int, offset: int) -> Steps[LogChunk]:
+    yield from ()
+    return engine.logs(attempt, rank, offset, CHUNK_BYTES)

@@ -1,7 +1,9 @@
-"""Heavy reading for requests: checksums, archives, downloads and searches of files of jobs and users.
+"""Work of requests on files and programs of jobs and users, which may take long.
 
 It has threads of its own, so that no other part of the server waits for it, and every user has the same share of them
-(`stores/storage/fair_pool.py`). A request whose client has disconnected is cancelled.
+(`stores/storage/fair_pool.py`). A server has two of these: one for heavy reading (checksums, archives, downloads,
+searches), and one for short steps (a piece of an upload or of a followed log, a connection to a program), which do not
+wait for the heavy ones. A request whose client has disconnected is cancelled.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from fastapi import Request
 
@@ -19,6 +21,7 @@ from corral.server.http.problems import Problem
 from corral.stores.storage.fair_pool import DeadlinePassed, FairPool, Steps, Task, TaskCancelled, TooManyTasks
 
 T = TypeVar("T")
+Params = ParamSpec("Params")
 
 #: How often the connection of the client is checked.
 _LOOK_SECONDS = 0.5
@@ -27,9 +30,15 @@ _RETRY_SECONDS = 5
 
 class Readers:
     def __init__(
-        self, *, threads: int = 8, per_user: int = 2, waiting_per_user: int = 64, deadline_seconds: float = 3600.0
+        self,
+        *,
+        name: str = "reader",
+        threads: int = 8,
+        per_user: int = 2,
+        waiting_per_user: int = 64,
+        deadline_seconds: float = 3600.0,
     ) -> None:
-        self._pool = FairPool("reader", threads=threads, per_user=per_user, waiting_per_user=waiting_per_user)
+        self._pool = FairPool(name, threads=threads, per_user=per_user, waiting_per_user=waiting_per_user)
         self._deadline_seconds = deadline_seconds
 
     def close(self) -> None:
@@ -54,6 +63,18 @@ class Readers:
     async def call(self, user: str, function: Callable[[], T]) -> T:
         """The same for a function that cannot be interrupted: it occupies one of the user's threads."""
         return await self.run(user, _called(function))
+
+    async def step(self, user: str, steps: Steps[T]) -> T:
+        """The generator's result, for one step of a request that is under way: it is never refused."""
+        task = self._pool.submit(user, steps, is_limited=False)
+        try:
+            return await _answer(task, _event_of(task))
+        finally:
+            task.cancel()
+
+    async def do(self, user: str, function: Callable[Params, T], *args: Params.args, **kwargs: Params.kwargs) -> T:
+        """The same for a function."""
+        return await self.step(user, _called(partial(function, *args, **kwargs)))
 
     def pieces(self, user: str, source: Iterator[bytes], close: Callable[[], None] = lambda: None) -> PieceStream:
         """The iterator's pieces, to be sent; `close` is called when reading has ended."""

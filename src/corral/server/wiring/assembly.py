@@ -49,6 +49,7 @@ from corral.server.whatif.time_travel import TimeTravel
 from corral.server.wiring.foundation import Foundation, Handover, start_foundation
 from corral.server.wiring.worker_assembly import Workers, start_workers
 from corral.server.workbenches import workbench_ports
+from corral.server.workbenches.held_connections import HeldConnections
 from corral.server.workbenches.proxy import JupyterProxy
 from corral.server.workbenches.workbench_origins import WorkbenchOrigins
 from corral.server.workbenches.workbench_passes import WorkbenchPasses
@@ -100,6 +101,7 @@ def assembled(
             handover.identities.record_use(lambda *used: _touch(base.controller, *used))
             context = replace(context, identities=handover.identities)
         parts.callback(context.readers.close)
+        parts.callback(context.steps.close)
         context.parts.start()
         parts.callback(context.parts.stop)
         _compare_gpus(settings, base.controller)
@@ -131,6 +133,7 @@ def context_of(
     settings, controller, store, clock, box = base.settings, base.controller, base.store, base.clock, base.box
     started_at = clock.now()
     outputs = DirectoryOutputs(base.workspace)
+    steps = Readers(name="step", threads=16, per_user=4)
     return ServerContext(
         settings=settings,
         separated=base.separated,
@@ -142,7 +145,7 @@ def context_of(
         curves=CurveFiles(outputs),
         checkpoints=base.checkpoints,
         workbenches=base.workbenches,
-        jupyter=JupyterProxy(base.workbenches.routes.way),
+        jupyter=JupyterProxy(base.workbenches.routes.way, steps.do),
         origins=_origins(base),
         passes=WorkbenchPasses(box),
         task_holder=(sys.executable, "-u", holder.__file__),
@@ -173,6 +176,8 @@ def context_of(
             now=clock.now,
             guard=base.disk_guard,
         ),
+        steps=steps,
+        held=HeldConnections(settings.server.max_connections_per_user),
         readers=Readers(
             threads=settings.reading.threads,
             per_user=settings.reading.per_user,

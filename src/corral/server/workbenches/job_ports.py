@@ -7,9 +7,13 @@ machine, or be answered by a program of another user.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+
+from corral.stores.storage.fair_pool import Steps
 
 _LISTENS = "0A"
 _HOSTS = {
@@ -17,23 +21,32 @@ _HOSTS = {
     "tcp6": {"0" * 24 + "01000000": "::1", "0" * 32: "::1"},
 }
 _MAX_ENVIRONMENT = 1 << 20
+#: A job can open very many files: no more are looked through for one connection.
+MAX_DESCRIPTORS = 100_000
+_PAUSE_EVERY = 500
+CONNECT_SECONDS = 10.0
 
 
-def connect_to(port: int, job_dir: Path, uid: int, proc: Path = Path("/proc")) -> socket.socket:
-    """A connection to a port of a job's program, for a thread. Raises OSError."""
-    address = listener(port, job_dir, uid, proc)
-    connection = socket.create_connection((address, port), timeout=10.0)
-    try:
-        # The program may have ended in between, and another one have taken the port.
-        listener(port, job_dir, uid, proc)
-    except OSError:
-        connection.close()
-        raise
+async def connect_to(port: int, find: Callable[[], Awaitable[str]]) -> socket.socket:
+    """A non-blocking connection to a port of a job's program, whose address `find` looks up. No thread waits for the
+    program: it may accept nothing. Raises OSError."""
+    address = await find()
+    connection = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
     connection.setblocking(False)
+    try:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            await asyncio.get_running_loop().sock_connect(connection, (address, port))
+        # The program may have ended in between, and another one have taken the port.
+        await find()
+    except BaseException as error:
+        connection.close()
+        if isinstance(error, TimeoutError):
+            raise ConnectionError(f"port {port} does not answer within {CONNECT_SECONDS:g} s") from None
+        raise
     return connection
 
 
-def listener(port: int, job_dir: Path, uid: int, proc: Path = Path("/proc")) -> str:
+def listener_steps(port: int, job_dir: Path, uid: int, proc: Path = Path("/proc")) -> Steps[str]:
     """The address at which the job listens. Raises ConnectionRefusedError."""
     listening = {
         fields[9]: (address, int(fields[7]))
@@ -43,9 +56,9 @@ def listener(port: int, job_dir: Path, uid: int, proc: Path = Path("/proc")) -> 
         and int(fields[1].rpartition(":")[2], 16) == port
         and (address := hosts.get(fields[1].rpartition(":")[0])) is not None
     }
-    for inode, (address, owner) in listening.items():
-        if owner == uid and _is_of_job(inode, job_dir, uid, proc):
-            return address
+    wanted = {f"socket:[{inode}]": address for inode, (address, owner) in listening.items() if owner == uid}
+    if wanted and (found := (yield from _socket_of_job(frozenset(wanted), job_dir, uid, proc))) is not None:
+        return wanted[found]
     raise ConnectionRefusedError(f"no program of the job listens at port {port} of the loopback address")
 
 
@@ -56,21 +69,40 @@ def _rows(table: Path) -> list[list[str]]:
         return []
 
 
-def _is_of_job(inode: str, job_dir: Path, uid: int, proc: Path) -> bool:
-    """Whether a process with the job's environment and account has the socket open."""
+def _socket_of_job(wanted: frozenset[str], job_dir: Path, uid: int, proc: Path) -> Steps[str | None]:
+    """The one of these sockets that a process with the job's environment and account has open. Raises
+    ConnectionRefusedError if its processes have too many files open to look through."""
     mark = f"CORRAL_JOB_DIR={job_dir}".encode()
-    for entry in os.scandir(proc):
-        if not entry.name.isdigit():
-            continue
-        process = Path(entry.path)
+    left = MAX_DESCRIPTORS
+    with os.scandir(proc) as entries:
+        processes = [Path(entry.path) for entry in entries if entry.name.isdigit()]
+    for number, process in enumerate(processes):
+        if number % _PAUSE_EVERY == 0:
+            yield
         try:
             if process.stat().st_uid != uid:
                 continue
             with (process / "environ").open("rb") as file:
                 if mark not in file.read(_MAX_ENVIRONMENT).split(b"\0"):
                     continue
-            if any(os.readlink(link.path) == f"socket:[{inode}]" for link in os.scandir(process / "fd")):
-                return True
+            with os.scandir(process / "fd") as links:
+                for link in links:
+                    left -= 1
+                    if left < 0:
+                        raise ConnectionRefusedError(f"the job has more than {MAX_DESCRIPTORS} files open")
+                    if left % _PAUSE_EVERY == 0:
+                        yield
+                    if (target := _target(link.path)) in wanted:
+                        return target
+        except ConnectionRefusedError:
+            raise
         except OSError:
             continue  # it has ended, or belongs to another account
-    return False
+    return None
+
+
+def _target(link: str) -> str:
+    try:
+        return os.readlink(link)
+    except OSError:
+        return ""  # it was closed

@@ -174,12 +174,12 @@ class _Stream(httpcore.AsyncNetworkStream):
 class _Network(httpcore.AsyncNetworkBackend):
     """The host of an address is `<attempt>`, which identifies the job."""
 
-    def __init__(self, way_to: WayTo) -> None:
-        self._way_to = way_to
+    def __init__(self, opened: Callable[[str], Awaitable[Way]]) -> None:
+        self._opened = opened
 
     async def connect_tcp(self, host: str, port: int, *args: Any, **options: Any) -> httpcore.AsyncNetworkStream:
         try:
-            way = await opened(self._way_to, host.partition(".")[0])
+            way = await self._opened(host.partition(".")[0])
             if way.tls is None:
                 return _Stream(*await asyncio.open_unix_connection(sock=way.connection))
             return _Stream(*await asyncio.open_connection(sock=way.connection, **way.agreeing))
@@ -187,29 +187,31 @@ class _Network(httpcore.AsyncNetworkBackend):
             raise httpcore.ConnectError(str(error)) from error
 
 
-async def opened(way_to: WayTo, job_id: str) -> Way:
-    """Connected. Raises OSError."""
-    for _ in range(_CONNECT_TRIES - 1):
-        try:
-            return await (await asyncio.to_thread(way_to, job_id)).open()
-        except BlockingIOError:
-            # Its listen queue is full at this moment.
-            await asyncio.sleep(0.05)
-    return await (await asyncio.to_thread(way_to, job_id)).open()
-
-
 class JupyterProxy:
-    def __init__(self, way_to: WayTo) -> None:
+    """`do` calls a function on one of the threads that a job has for it: a way may lead to another machine."""
+
+    def __init__(self, way_to: WayTo, do: Callable[[str, WayTo, str], Awaitable[Way]]) -> None:
         self._way_to = way_to
+        self._do = do
         self._pool = httpcore.AsyncConnectionPool(
             max_connections=None,
             max_keepalive_connections=50,
             keepalive_expiry=15.0,
-            network_backend=_Network(way_to),
+            network_backend=_Network(self.opened),
         )
 
     async def close(self) -> None:
         await self._pool.aclose()
+
+    async def opened(self, job_id: str) -> Way:
+        """Connected. Raises OSError."""
+        for _ in range(_CONNECT_TRIES - 1):
+            try:
+                return await (await self._do(job_id, self._way_to, job_id)).open()
+            except BlockingIOError:
+                # Its listen queue is full at this moment.
+                await asyncio.sleep(0.05)
+        return await (await self._do(job_id, self._way_to, job_id)).open()
 
     async def forward(self, request: Request, attempt_id: str, base: str, target: bytes | None = None) -> Response:
         """The streamed answer of an attempt's Jupyter or app; `target` is another path than that of the request. Raises
@@ -256,7 +258,7 @@ class JupyterProxy:
         origin = websocket.headers.get("origin")
         address = f"{host_for(websocket)}{(target or target_of(websocket)).decode('latin-1')}"
         try:
-            way = await opened(self._way_to, job_id)
+            way = await self.opened(job_id)
             kind: dict[str, Any] = {"unix": True} if way.tls is None else way.agreeing
             return await connect(
                 f"ws://{address}" if way.tls is None else f"wss://{address}",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
+from functools import partial
 from typing import Any, NoReturn
 
 from starlette.requests import HTTPConnection, Request
@@ -179,11 +180,13 @@ async def _pass_on_websocket(websocket: WebSocket, context: ServerContext, job_i
             raise Problem(404, "Not found", "There is nothing at this address of a workbench.", slug="not-found")
         _check_page(websocket, context, job_id, is_change=True)
         granted, _ = _pass_of(websocket, context, job_id)
-        found = await running_site(context, await _visitor(context, granted), site, granted.link)
+        visitor = await _visitor(context, granted)
+        found = await running_site(context, visitor, site, granted.link)
     except Problem as problem:
         await websocket.send_denial_response(problem.response())
         return
-    await bridged(websocket, context, found.id, lambda: _lost_access(context, granted, site), base=site.base)
+    until = partial(_lost_access, context, granted, site)
+    await bridged(websocket, context, visitor.user, found.id, until, base=site.base)
 
 
 async def _lost_access(context: ServerContext, granted: Pass, site: Site) -> str:

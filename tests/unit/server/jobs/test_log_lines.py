@@ -7,14 +7,19 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from corral.control.ports import LogChunk
 from corral.core.model import Job, JobState
 from corral.server.jobs import log_lines
 from corral.server.jobs.log_lines import LogFollower, LogPlace, place_after, text_pieces
+from corral.stores.storage.fair_pool import Steps
+
+T = TypeVar("T")
 
 
 @pytest.fixture(autouse=True)
@@ -28,10 +33,14 @@ class Logs:
     def __init__(self, **texts: bytes) -> None:
         self.texts = {name.replace("_", "."): text for name, text in texts.items()}
         self.ended: set[str] = set()
+        #: the largest read, and the first byte that was not rotated away
+        self.largest = 0
+        self.kept_from = 0
 
     def logs(self, attempt_id: str, rank: int, offset: int, limit: int) -> LogChunk:
         text = self.texts.get(attempt_id, b"")
-        start = max(0, len(text) + offset) if offset < 0 else offset
+        self.largest = max(self.largest, limit)
+        start = max(self.kept_from, len(text) + offset if offset < 0 else offset)
         data = text[start : start + limit]
         end = start + len(data)
         return LogChunk(data=data, next_offset=end, at_end=attempt_id in self.ended and end == len(text))
@@ -39,6 +48,19 @@ class Logs:
 
 def job(state: JobState, attempt: int, exit_code: int | None = None) -> Job:
     return Job(id="j1", name="a", user="u", state=state, attempt=attempt, exit_code=exit_code)
+
+
+async def run(steps: Steps[T]) -> T:
+    return result_of(steps)
+
+
+def result_of(steps: Steps[T]) -> T:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found: T = end.value
+            return found
 
 
 def heard(
@@ -54,7 +76,7 @@ def heard(
         return now
 
     async def go() -> list[str]:
-        follower = LogFollower(logs, place, job_now=job_now, is_closed=lambda: steps.count > 200)
+        follower = LogFollower(logs, place, job_now=job_now, is_closed=lambda: steps.count > 200, run=run)
         return [event async for event in follower.events()]
 
     events = asyncio.run(go())
@@ -123,6 +145,20 @@ def test_the_last_lines_are_found_however_far_back_they_begin() -> None:
     for lines in (0, 1, 65, 66, 300, 1000, 5000):
         assert go(lines) == line * min(lines, 1000)
     assert go(None) == line * 1000
+
+
+@given(
+    st.lists(st.sampled_from([b"a", b"bc", b"\n", b"\r", b"\r\n"])).map(b"".join), st.integers(0, 12), st.integers(0, 9)
+)
+def test_a_log_is_read_backwards_in_blocks(text: bytes, lines: int, kept_from: int) -> None:
+    logs = Logs(j1_1=text)
+    logs.kept_from = min(kept_from, len(text))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(log_lines, "CHUNK_BYTES", 3)
+        start = result_of(log_lines.tail_start(logs, "j1.1", 0, lines))
+    kept = text[logs.kept_from :].splitlines(keepends=True)
+    assert text[start:] == b"".join(kept[-lines:] if lines else [])
+    assert logs.largest == 3, "no read is longer than a block, however many lines are asked for"
 
 
 def test_a_job_without_an_attempt_is_waited_for() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import SEEK_END
 from typing import Annotated, ParamSpec, TypeVar
 
 from fastapi import Query, Request
@@ -13,7 +14,7 @@ from corral.control.live.unit_of_work import Caller
 from corral.control.ports import Transaction
 from corral.control.records import DatasetRecord, VersionRecord
 from corral.server.auth.callers import AnyCaller, Context
-from corral.server.datasets.dataset_library import MOST_INDEX_BYTES, MOST_PACK_BYTES, index_pieces
+from corral.server.datasets.dataset_library import MOST_INDEX_BYTES, MOST_PACK_BYTES, Spool, index_pieces
 from corral.server.datasets.dataset_problems import looked_up
 from corral.server.http import downloads
 from corral.server.http.context import ServerContext
@@ -31,6 +32,7 @@ from corral.server.schemas.datasets.dataset_files import (
     diff_view,
     file_view,
 )
+from corral.server.storage.received import gathered
 
 router = resource_router("/datasets", "datasets")
 
@@ -56,7 +58,7 @@ async def list_dataset_files(
     """The files and directories in one directory of a version, by name."""
     found, meant = await _read_by(caller, context, dataset, version)
     folder = _plain(path)
-    entries = await looked_up(context.library.entries, found.target, meant, folder)
+    entries = await looked_up(context.readers, caller.name, context.library.entries, found.target, meant, folder)
     page = page_of(entries, key=lambda entry: (_sortable(entry.name),), limit=limit, cursor=cursor)
     return ListView(items=[file_view(entry, folder) for entry in page.items], next_cursor=page.next_cursor)
 
@@ -77,7 +79,7 @@ async def download_dataset_file(
     """A file of a version, or a range of it. Damaged data is never sent."""
     found, meant = await _read_by(caller, context, dataset, version)
     inner = _plain(path)
-    entry = await looked_up(context.library.entry, found.target, meant, inner)
+    entry = await looked_up(context.readers, caller.name, context.library.entry, found.target, meant, inner)
     if entry.kind != "file":
         raise NotFound(f"{inner!r} is not a file but a {entry.kind}", field="path")
     start, length, status = 0, entry.size, 200
@@ -89,7 +91,7 @@ async def download_dataset_file(
         status = 206
         headers["Content-Range"] = f"bytes {start}-{start + length - 1}/{entry.size}"
     headers["Content-Length"] = str(length)
-    pieces = await looked_up(context.library.content, found.target, entry, start, length)
+    pieces = await looked_up(context.readers, caller.name, context.library.content, found.target, entry, start, length)
     through = context.readers.pieces(caller.name, pieces)
     return downloads.Download(through, inner.rpartition("/")[2], status=status, headers=headers)
 
@@ -115,7 +117,7 @@ async def diff_dataset(
         return found, tx.datasets.version(found.id, new.parent) if new.parent else None, new
 
     found, old, new = await context.read(read)
-    difference = await looked_up(context.library.diff, found.target, old, new)
+    difference = await looked_up(context.readers, caller.name, context.library.diff, found.target, old, new)
     return diff_view(difference, None if old is None else old.id, new.id)
 
 
@@ -133,7 +135,9 @@ async def find_missing_objects(dataset: str, body: ObjectIds, caller: AnyCaller,
 
     found, newest = await context.read(read)
     digests = [bytes.fromhex(text) for text in body.ids]
-    missing = await looked_up(context.library.missing, found.target, caller.name, newest, digests)
+    missing = await looked_up(
+        context.readers, caller.name, context.library.missing, found.target, caller.name, newest, digests
+    )
     return MissingView(missing=[digest.hex() for digest in missing])
 
 
@@ -157,11 +161,17 @@ async def put_dataset_object(
     if len(pack) != 64 or not all(digit in "0123456789abcdef" for digit in pack):
         raise invalid_field("pack", "must be 64 hexadecimal digits")
     found = await context.read(datasets.writable, caller, dataset)
-    context.disk_guard.check_room(0)
-    async with context.library.taking_in:
-        index, data = await _received(request, pack, index_bytes)
-        await looked_up(context.library.take_in, found.target, caller.name, pack, index, data)
-    return ObjectTakenView(id=pack, bytes=len(data))
+    library = context.library
+    length = request.headers.get("content-length", "")
+    context.disk_guard.check_room(int(length) if length.isdecimal() and len(length) < 19 else 0)
+    # A client may send slowly: meanwhile the pack is in a file, and only its sender waits.
+    with library.receiving(caller.name), library.spool() as spool:
+        index, size = await _received(request, context, caller.name, pack, index_bytes, spool)
+        async with library.taking_in:
+            await looked_up(
+                context.readers, caller.name, library.take_in, found.target, caller.name, pack, index, size, spool
+            )
+    return ObjectTakenView(id=pack, bytes=size)
 
 
 @router.post(
@@ -175,7 +185,9 @@ async def get_object_lengths(
     """The length of each piece of a version, so that a client can plan its requests."""
     found, meant = await _read_by(caller, context, dataset, version)
     digests = [bytes.fromhex(text) for text in body.ids]
-    return LengthsView(lengths=await looked_up(context.library.lengths, found.target, meant, digests))
+    return LengthsView(
+        lengths=await looked_up(context.readers, caller.name, context.library.lengths, found.target, meant, digests)
+    )
 
 
 @router.post(
@@ -193,27 +205,39 @@ async def read_objects(
     """Pieces of a version, in the order of the ids."""
     found, meant = await _read_by(caller, context, dataset, version)
     digests = [bytes.fromhex(text) for text in body.ids]
-    pieces = await looked_up(context.library.read_pieces, found.target, meant, digests)
-    return StreamingResponse(pieces, media_type=downloads.OCTETS)
+    pieces = await looked_up(context.readers, caller.name, context.library.read_pieces, found.target, meant, digests)
+    return StreamingResponse(context.readers.pieces(caller.name, pieces), media_type=downloads.OCTETS)
 
 
-async def _received(request: Request, pack: str, index_bytes: int) -> tuple[bytes, bytes]:
-    """Read the index and as many bytes as it lists. Further bytes are not read."""
-    received = bytearray()
-    limit = index_bytes + MOST_PACK_BYTES
-    size: int | None = None
-    async for part in request.stream():
-        received += part
-        if size is None and len(received) >= index_bytes:
-            size = await looked_up(index_pieces, pack, bytes(received[:index_bytes]))
+async def _received(
+    request: Request, context: ServerContext, user: str, pack: str, index_bytes: int, spool: Spool
+) -> tuple[bytes, int]:
+    """Write the index and as many bytes as it lists to the file; returns the index, and how many bytes follow. Further
+    bytes are not read."""
+    received, limit = 0, index_bytes + MOST_PACK_BYTES
+    index, size = b"", None
+    async for part in gathered(request):
+        received += len(part)
+        await context.steps.do(user, spool.write, part)
+        if size is None and received >= index_bytes:
+            index = await context.steps.do(user, _beginning, spool, index_bytes)
+            async with context.library.taking_in:
+                size = await looked_up(context.readers, user, index_pieces, pack, index)
             limit = min(limit, index_bytes + size)
-        if len(received) > limit:
+        if received > limit:
             raise Problem(
                 413, "Body too large", f"The pack has more than {limit} bytes.", numbers={"limit_bytes": limit}
             )
-    if size is None or len(received) != index_bytes + size:
-        raise invalid_field("body", f"has {len(received)} bytes, and its index says {index_bytes + (size or 0)}")
-    return bytes(received[:index_bytes]), bytes(received[index_bytes:])
+    if size is None or received != index_bytes + size:
+        raise invalid_field("body", f"has {received} bytes, and its index says {index_bytes + (size or 0)}")
+    return index, size
+
+
+def _beginning(spool: Spool, length: int) -> bytes:
+    spool.seek(0)
+    found: bytes = spool.read(length)
+    spool.seek(0, SEEK_END)
+    return found
 
 
 # ------------------------------------------------------------------------------------------------ shared functions

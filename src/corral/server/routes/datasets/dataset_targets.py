@@ -85,7 +85,9 @@ async def test_dataset_target(target: str, caller: Operator, context: Context) -
     await context.read(targets.existing, target)
     try:
         async with asyncio.timeout(TEST_SECONDS):
-            return TargetTestView(ok=True, detail=await asyncio.to_thread(context.library.try_out, target))
+            return TargetTestView(
+                ok=True, detail=await context.readers.do(caller.name, context.library.try_out, target)
+            )
     except TimeoutError:
         return TargetTestView(ok=False, detail=f"no answer within {TEST_SECONDS:g} s")
     except Exception as error:  # noqa: BLE001 - every provider has its own errors; the caller must see them

@@ -144,7 +144,7 @@ async def tag_dataset(dataset: str, tag: str, body: TagPut, caller: AnyCaller, c
 
     found, meant = await context.read(read)
     # The Git repository first, if there is one: it is authoritative.
-    await looked_up(context.library.tag, found, tag, meant.id)
+    await looked_up(context.readers, caller.name, context.library.tag, found, tag, meant.id)
     record = await context.execute(datasets.tag, caller, found.id, tag, meant.id)
     return TagView(tag=record.tag, version=record.version)
 
@@ -153,7 +153,7 @@ async def tag_dataset(dataset: str, tag: str, body: TagPut, caller: AnyCaller, c
 async def untag_dataset(dataset: str, tag: str, caller: AnyCaller, context: Context) -> Response:
     """Remove a tag. The version that it named stays."""
     found = await context.read(datasets.writable, caller, dataset)
-    await looked_up(context.library.untag, found, tag)
+    await looked_up(context.readers, caller.name, context.library.untag, found, tag)
     await context.execute(datasets.untag, caller, found.id, tag)
     return Response(status_code=204)
 
@@ -163,7 +163,7 @@ async def delete_dataset(dataset: str, caller: AnyCaller, context: Context) -> R
     """Delete a dataset with all its versions. Refused while a job mounts it. In a Git repository it is removed from the
     branch; Git's own history keeps it."""
     gone = await context.execute(datasets.delete, caller, dataset)
-    await looked_up(context.library.forget, gone)
+    await looked_up(context.readers, caller.name, context.library.forget, gone)
     return Response(status_code=204)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from corral.control.jobs import checkpoints
 from corral.control.live.unit_of_work import Caller, Work
 from corral.control.records import JobRecord
@@ -36,7 +34,7 @@ async def list_checkpoints(job: str, caller: AnyCaller, context: Context) -> Lis
 async def request_checkpoint(job: str, caller: AnyCaller, context: Context) -> JobView:
     """Ask a running job's program to save now: it does so after its present step, if it uses the checkpoint helper."""
     running = await context.execute(checkpoints.job_to_save, caller, job)
-    await asyncio.to_thread(checkpoints.ask_to_save, running, context.checkpoints)
+    await context.steps.do(caller.name, checkpoints.ask_to_save, running, context.checkpoints)
     return job_view(await context.execute(_asked, caller, running), caller)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from typing import Annotated
 
@@ -71,7 +70,7 @@ async def download_file(
     found = (await context.read(own_record, caller, job)).job
     context.audit.read(caller, "files.read", found.id, owner=found.user, item="/".join(parts))
     try:
-        opened = await asyncio.to_thread(context.outputs.open, found.id, parts)
+        opened = await context.steps.do(caller.name, context.outputs.open, found.id, parts)
     except (OutputMissing, OutputRefused) as error:
         raise _refusal(error, found.id, path) from error
     try:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import ChainMap
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Query, Response
@@ -84,7 +84,8 @@ async def plan_job(body: JobCreate, caller: AnyCaller, context: Context) -> Plan
     trial, now = await context.execute(_try_out, caller, _planned_draft(whole))
     expected = None
     if trial.start is None and trial.job is not None and trial.snapshot is not None:
-        expected = await asyncio.to_thread(context.estimate_worker.estimate_new_job, trial.snapshot, trial.job, now)
+        look = partial(context.estimate_worker.estimate_new_job, trial.snapshot, trial.job, now)
+        expected = await context.readers.call(caller.name, look)
     live = trial.snapshot.jobs if trial.snapshot is not None else {}
     return plan_view(trial, now, Veil(caller=caller, jobs=live), expected)
 
@@ -196,7 +197,9 @@ async def start_job(job: str, caller: AnyCaller, context: Context) -> JobView:
     """Queue a job that was created on hold."""
     found = await context.read(own_record, caller, job)
     if workbenches.is_hosted(found.spec):
-        missing = await asyncio.to_thread(context.workbenches.missing, found.job.user, found.spec, found.job.request)
+        missing = await context.steps.do(
+            caller.name, context.workbenches.missing, found.job.user, found.spec, found.job.request
+        )
         return job_view(await context.execute(changed, workbenches.start, caller, job, missing=missing), caller)
     return job_view(await context.execute(changed, jobs.start, caller, job), caller)
 

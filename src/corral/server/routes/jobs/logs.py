@@ -24,6 +24,7 @@ from corral.server.jobs.log_search import Position, Question, search
 from corral.server.routes.jobs.jobs import own_record
 from corral.server.schemas.base import ListView
 from corral.server.schemas.jobs.files import LogMatchView, match_view
+from corral.server.workbenches.held_connections import HeldStream
 
 router = resource_router("/jobs", "jobs")
 
@@ -41,7 +42,7 @@ OneOrAll = Annotated[str | None, Query(pattern=r"^(all|\d{1,9})$")]
             "description": "Text; with `follow=true` events `log` and finally `end`.",
             "content": {"text/plain": {}, "text/event-stream": {}},
         },
-        **problems(404),
+        **problems(404, 429),
     },
 )
 async def read_logs(
@@ -64,9 +65,13 @@ async def read_logs(
     place = LogPlace(job_id=found.id, rank=rank, attempt=attempt, tail=tail, after=after)
     if follow or "text/event-stream" in request.headers.get("accept", ""):
         follower = LogFollower(
-            context.logs, place, job_now=lambda: job_now(context, found.id), is_closed=lambda: context.feed.is_closed
+            context.logs,
+            place,
+            job_now=lambda: job_now(context, found.id),
+            is_closed=lambda: context.feed.is_closed,
+            run=partial(context.steps.step, caller.name),
         )
-        return StreamingResponse(follower.events(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+        return HeldStream(follower.events(), context.held, caller.name)
     if not found.attempt:
         return Response("", media_type="text/plain; charset=utf-8")
     text = text_pieces(context.logs, attempt_id(found.id, attempt or found.attempt), place)

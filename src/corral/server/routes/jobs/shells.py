@@ -19,6 +19,7 @@ from corral.control.errors import Refusal
 from corral.control.ports import EngineUnavailable, HasShells, LaunchRefused, ShellStream, StoreUnavailable
 from corral.control.workbenches.job_shells import ShellPlace, open_shell
 from corral.server.auth.callers import bearer_of
+from corral.server.auth.identity import Identity
 from corral.server.http.context import ServerContext
 from corral.server.http.problems import Problem, invalid_field, refused, store_unavailable
 from corral.server.http.strict_route import PREFIX
@@ -37,10 +38,14 @@ async def run_in_job(websocket: WebSocket, job: str) -> None:
     context: ServerContext = websocket.app.state.context
     try:
         identity = await bearer_of(websocket, context)
-        stream = await _opened(websocket, context, identity.caller(_address(websocket)), job)
+        with context.held.held(identity.user):
+            stream = await _opened(websocket, context, identity.caller(_address(websocket)), job)
+            await _carried(websocket, context, identity, stream)
     except Problem as problem:
         await websocket.send_denial_response(problem.response())
-        return
+
+
+async def _carried(websocket: WebSocket, context: ServerContext, identity: Identity, stream: ShellStream) -> None:
     try:
         await websocket.accept()
         await _bridge(websocket, stream, lambda: lost_access(context, identity))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -69,7 +68,7 @@ async def start_program(task: str, body: ProgramCreate, caller: AnyCaller, conte
     """Start the task's program; possible once."""
     program = tasks.Program(command=tuple(body.command) if body.command is not None else None, workdir=body.workdir)
     job, content = await context.execute(tasks.planned_program, caller, task, program)
-    await asyncio.to_thread(tasks.hand_program, job, task, content, context.workspace)
+    await context.steps.do(caller.name, tasks.hand_program, job, task, content, context.workspace)
     return job_view(await context.execute(_noted, caller, job, task, content), caller)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from fastapi import Response
 
 from corral.control.people import ssh_keys
@@ -31,7 +29,7 @@ async def list_ssh_keys(
 async def add_ssh_key(body: SshKeyCreate, caller: AnyCaller, context: Context) -> SshKeyView:
     """A public key in OpenSSH's format: ed25519, ecdsa, rsa from 2048 bits, or of a security device."""
     key = await context.execute(ssh_keys.add, caller, new_key_id(), body.name, body.public_key)
-    await asyncio.to_thread(context.workbenches.sync_keys, caller.name)
+    await context.steps.do(caller.name, context.workbenches.sync_keys, caller.name)
     return ssh_key_view(key)
 
 
@@ -39,5 +37,5 @@ async def add_ssh_key(body: SshKeyCreate, caller: AnyCaller, context: Context) -
 async def remove_ssh_key(key: str, caller: AnyCaller, context: Context) -> Response:
     """Delete a key. After the answer, no workbench accepts it any more."""
     await context.execute(ssh_keys.remove, caller, key)
-    await asyncio.to_thread(context.workbenches.sync_keys, caller.name)
+    await context.steps.do(caller.name, context.workbenches.sync_keys, caller.name)
     return Response(status_code=204)

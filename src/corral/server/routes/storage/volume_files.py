@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email.utils import formatdate
@@ -85,7 +84,7 @@ async def stat_volume_file(volume: str, caller: AnyCaller, context: Context, pat
     with as_problems(path):
         reached = await reached_volume(context, caller, volume)
         context.audit.read(caller, "files.read", reached.volume.id, owner=reached.volume.owner, item="/".join(parts))
-        return file_view(await asyncio.to_thread(reached.files.stat, parts))
+        return file_view(await context.steps.do(caller.name, reached.files.stat, parts))
 
 
 @router.get(
@@ -106,14 +105,14 @@ async def download_volume_file(
     with as_problems(path):
         reached = await reached_volume(context, caller, volume)
         context.audit.read(caller, "files.read", reached.volume.id, owner=reached.volume.owner, item="/".join(parts))
-        opened = await asyncio.to_thread(reached.files.open, parts)
+        opened = await context.steps.do(caller.name, reached.files.open, parts)
         try:
             if if_match not in (None, "*", opened.tag):
                 raise Problem(412, "Changed", f"{path} is another one by now.", slug="file-changed")
             check_size(reached.volume, opened.size_bytes)
             wanted, if_range = request.headers.get("range"), request.headers.get("if-range")
             through = partial(context.readers.pieces, caller.name)
-            return await asyncio.to_thread(_download, opened, parts[-1], wanted, if_range, through)
+            return await context.steps.do(caller.name, _download, opened, parts[-1], wanted, if_range, through)
         except BaseException:
             opened.close()
             raise
@@ -177,8 +176,8 @@ async def put_volume_file(
         room = context.volume_storage.room
         context.volume_storage.announce(reached, order.id, len(content))
         try:
-            stored = await asyncio.to_thread(
-                reached.uploads.put, order, content, lambda staged, _: reached.files.publish(staged, parts)
+            stored = await context.steps.do(
+                caller.name, reached.uploads.put, order, content, lambda staged, _: reached.files.publish(staged, parts)
             )
             room.land(reached.volume, order.id, len(content))
         finally:
@@ -193,7 +192,7 @@ async def make_volume_directory(volume: str, caller: AnyCaller, context: Context
     parts = named_parts_of(path)
     with as_problems(path):
         reached = await reached_volume(context, caller, volume, writes=True)
-        return file_view(await asyncio.to_thread(reached.files.make_directory, parts))
+        return file_view(await context.steps.do(caller.name, reached.files.make_directory, parts))
 
 
 @router.delete(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Annotated
 
 from fastapi import Path, Request
-from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from corral.control.errors import OverLimit
@@ -33,12 +31,10 @@ from corral.server.schemas.storage.volume_files import (
     file_view,
     upload_view,
 )
+from corral.server.storage.received import gathered
 from corral.stores.storage.uploads import MAX_PARTS, UploadOrder
 
 router = resource_router("/volumes", "volume files")
-
-#: Bytes of a part that are collected before they are written to the disk.
-WRITE_BYTES = 1024 * 1024
 
 PartNumber = Annotated[int, Path(ge=0, lt=MAX_PARTS)]
 
@@ -59,13 +55,13 @@ async def begin_volume_upload(volume: str, body: UploadCreate, caller: AnyCaller
         raise invalid_field("part_bytes", f"makes {order.parts} parts: {MAX_PARTS} at most")
     with as_problems(body.path):
         reached = await reached_volume(context, caller, volume, writes=True)
-        upload = await asyncio.to_thread(reached.uploads.begin, order)
+        upload = await context.steps.do(caller.name, reached.uploads.begin, order)
         try:
             context.volume_storage.announce(reached, order.id, upload.missing_bytes)
         except OverLimit:
             context.volume_storage.room.end(reached.volume, order.id)
             if not upload.have:
-                await asyncio.to_thread(reached.uploads.abort, order.id)
+                await context.steps.do(caller.name, reached.uploads.abort, order.id)
             raise
         return upload_view(upload)
 
@@ -75,7 +71,7 @@ async def get_volume_upload(volume: str, upload: str, caller: AnyCaller, context
     """An open upload with its received parts."""
     with _upload_problems(upload):
         reached = await reached_volume(context, caller, volume, writes=True)
-        return upload_view(await asyncio.to_thread(reached.uploads.get, upload))
+        return upload_view(await context.steps.do(caller.name, reached.uploads.get, upload))
 
 
 @router.put(
@@ -98,12 +94,12 @@ async def put_volume_upload_part(
     with _upload_problems(upload), ExitStack() as stack:
         reached = await reached_volume(context, caller, volume, writes=True)
         check_checksum(x_checksum)
-        writer = await asyncio.to_thread(stack.enter_context, reached.uploads.part(upload, part))
+        writer = await context.steps.do(caller.name, stack.enter_context, reached.uploads.part(upload, part))
         size = 0
-        async for piece in _gathered(request):
+        async for piece in gathered(request):
             size += len(piece)
-            await asyncio.to_thread(writer.write, piece)
-        await asyncio.to_thread(writer.finish, x_checksum)
+            await context.steps.do(caller.name, writer.write, piece)
+        await context.steps.do(caller.name, writer.finish, x_checksum)
         context.volume_storage.room.land(reached.volume, upload, size)
     return Response(status_code=204)
 
@@ -140,7 +136,7 @@ async def abort_volume_upload(volume: str, upload: str, caller: AnyCaller, conte
     """Cancel an upload; its parts are removed."""
     with _upload_problems(upload):
         reached = await reached_volume(context, caller, volume, writes=True)
-        await asyncio.to_thread(reached.uploads.abort, upload)
+        await context.steps.do(caller.name, reached.uploads.abort, upload)
         context.volume_storage.room.end(reached.volume, upload)
     return Response(status_code=204)
 
@@ -153,18 +149,3 @@ def _upload_problems(upload: str) -> Iterator[None]:
         except FileMissing as error:
             detail = f"There is no open upload {upload!r}: it is complete, was given up, or nothing came for a week."
             raise Problem(404, "No such upload", detail, slug="upload-missing") from error
-
-
-async def _gathered(request: Request) -> AsyncIterator[bytes]:
-    """The body in blocks that are large enough to be written."""
-    gathered = bytearray()
-    try:
-        async for piece in request.stream():
-            gathered += piece
-            if len(gathered) >= WRITE_BYTES:
-                yield bytes(gathered)
-                gathered.clear()
-    except ClientDisconnect:
-        raise Problem(400, "Cut short", "The connection ended before the part did.", slug="cut-short") from None
-    if gathered:
-        yield bytes(gathered)

@@ -3,6 +3,8 @@ tokens are forwarded. See `jupyter.py`, which does the same for workbenches."""
 
 from __future__ import annotations
 
+from functools import partial
+
 from fastapi import APIRouter, Request
 from starlette.requests import HTTPConnection
 from starlette.responses import RedirectResponse, Response
@@ -65,7 +67,8 @@ async def pass_on_websocket(websocket: WebSocket, job: str, path: str) -> None:
         await websocket.send_denial_response(problem.response())
         return
     target = _target(websocket, job)
-    await bridged(websocket, context, found.id, lambda: lost_access(context, identity), base="/", target=target)
+    until = partial(lost_access, context, identity)
+    await bridged(websocket, context, identity.user, found.id, until, base="/", target=target)
 
 
 async def _sent_there(request: Request, context: ServerContext, job_id: str) -> Response:

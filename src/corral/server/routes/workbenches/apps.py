@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets as random
 from typing import Literal
 
@@ -125,7 +124,7 @@ def _valid(tables: Transaction, record: JobRecord, now: float) -> list[AppShare]
 async def _shown(
     context: ServerContext, request: Request, caller: Caller, record: JobRecord, shares: list[AppShare]
 ) -> AppView:
-    status = await asyncio.to_thread(context.workbenches.status, record.job)
+    status = await context.steps.do(caller.name, context.workbenches.status, record.job)
     is_own = caller.is_operator or caller.name == record.job.user
     return app_view(
         record,

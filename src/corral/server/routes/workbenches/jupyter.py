@@ -68,12 +68,13 @@ async def pass_on_websocket(websocket: WebSocket, job: str, path: str) -> None:
     except Problem as problem:
         await websocket.send_denial_response(problem.response())
         return
-    await bridged(websocket, context, found.id, lambda: lost_access(context, identity))
+    await bridged(websocket, context, identity.user, found.id, lambda: lost_access(context, identity))
 
 
 async def bridged(
     websocket: WebSocket,
     context: ServerContext,
+    user: str,
     job_id: str,
     until: Callable[[], Awaitable[str]],
     *,
@@ -82,10 +83,25 @@ async def bridged(
 ) -> None:
     """Forward a WebSocket to a workbench or app until one end closes it, or `until` returns a reason."""
     try:
+        with context.held.held(user):
+            await _bridged(websocket, context, job_id, until, base, target)
+    except Problem as problem:
+        await websocket.send_denial_response(problem.response())
+
+
+async def _bridged(
+    websocket: WebSocket,
+    context: ServerContext,
+    job_id: str,
+    until: Callable[[], Awaitable[str]],
+    base: str | None,
+    target: bytes | None,
+) -> None:
+    """Raises Problem before it is accepted."""
+    try:
         upstream = await context.jupyter.open(websocket, job_id, target)
     except Unreachable as error:
-        await websocket.send_denial_response(not_ready(job_id, error).response())
-        return
+        raise not_ready(job_id, error) from None
     except InvalidStatus as refused:
         answer = refused.response
         headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in answer.headers.raw_items()]

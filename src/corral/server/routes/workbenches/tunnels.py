@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -14,12 +13,12 @@ from corral.control.ports import Transaction
 from corral.control.records import JobRecord
 from corral.core.model import JobState
 from corral.server.auth.callers import bearer_of
+from corral.server.auth.identity import Identity
 from corral.server.http.context import ServerContext
 from corral.server.http.problems import Problem
 from corral.server.routes.jobs.jobs import own_record
 from corral.server.routes.workbenches.jupyter import lost_access
-from corral.server.workbenches.job_ports import connect_to
-from corral.server.workbenches.proxy import opened
+from corral.server.workbenches.job_ports import connect_to, listener_steps
 from corral.server.workbenches.workbench_routes import place_of
 
 router = APIRouter(prefix="/api/v1", include_in_schema=False)
@@ -35,11 +34,18 @@ async def tunnel(websocket: WebSocket, job: str, port: Port = None) -> None:
     context: ServerContext = websocket.app.state.context
     try:
         identity = await bearer_of(websocket, context)
-        record = await context.read(_running, identity.caller(), job)
-        inside = await _connected(context, record, port)
+        with context.held.held(identity.user):
+            await _carried(websocket, context, identity, job, port)
     except Problem as problem:
         await websocket.send_denial_response(problem.response())
-        return
+
+
+async def _carried(
+    websocket: WebSocket, context: ServerContext, identity: Identity, job: str, port: int | None
+) -> None:
+    """Until one end closes the connection. Raises Problem before it is accepted."""
+    record = await context.read(_running, identity.caller(), job)
+    inside = await _connected(context, identity.user, record, port)
     try:
         await websocket.accept()
     except (RuntimeError, WebSocketDisconnect):
@@ -65,13 +71,13 @@ async def tunnel(websocket: WebSocket, job: str, port: Port = None) -> None:
             return  # it is closed already
 
 
-async def _connected(context: ServerContext, record: JobRecord, port: int | None) -> Streams:
+async def _connected(context: ServerContext, user: str, record: JobRecord, port: int | None) -> Streams:
     """Raises Problem."""
     job, spec = record.job, record.spec
     routes = context.workbenches.routes
     try:
         if spec.has_app and port in (None, spec.app_port):
-            way = await opened(routes.way, job.id)
+            way = await context.jupyter.opened(job.id)
             if way.tls is None:
                 return await asyncio.open_unix_connection(sock=way.connection)
             return await asyncio.open_connection(sock=way.connection, **way.agreeing)
@@ -86,17 +92,15 @@ async def _connected(context: ServerContext, record: JobRecord, port: int | None
                 f"reached: submit it with --port {port}.",
                 slug="wrong-state",
             )
-        connection = await asyncio.to_thread(_connect_here, context, job.id, port)
+        files = context.workbenches.files
+        owner = await context.steps.do(user, files.owner_of, job.id)
+        home = files.home_of(job.id)
+        connection = await connect_to(port, lambda: context.steps.step(user, listener_steps(port, home, owner)))
         return await asyncio.open_connection(sock=connection)
     except OSError as error:
         raise Problem(
             503, "Not ready", f"Nothing of job {job.name} answers there: {error}.", slug="not-ready"
         ) from None
-
-
-def _connect_here(context: ServerContext, job_id: str, port: int) -> socket.socket:
-    files = context.workbenches.files
-    return connect_to(port, files.home_of(job_id), files.owner_of(job_id))
 
 
 def _running(tables: Transaction, caller: Caller, ref: str) -> JobRecord:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -40,7 +39,7 @@ async def create_workbench(
 ) -> WorkbenchView:
     """Create a workbench and start it, unless it is held. Refused if a program that it needs is missing."""
     draft = workbench_draft(body)
-    missing = await asyncio.to_thread(context.workbenches.missing, caller.name, draft.spec, draft.request)
+    missing = await context.steps.do(caller.name, context.workbenches.missing, caller.name, draft.spec, draft.request)
     record = await context.execute(workbenches.create, caller, draft, missing, ssh_if_possible=body.ssh is None)
     return await _shown(context, request, caller, record)
 
@@ -76,7 +75,9 @@ async def start_workbench(workbench: str, request: Request, caller: AnyCaller, c
     """Start a workbench again, with its settings."""
     found = await context.read(_own, caller, workbench)
     # Checked before the use case, which must not wait for a disk.
-    missing = await asyncio.to_thread(context.workbenches.missing, found.job.user, found.spec, found.job.request)
+    missing = await context.steps.do(
+        caller.name, context.workbenches.missing, found.job.user, found.spec, found.job.request
+    )
     record = await context.execute(_started, caller, found.job.id, missing)
     return await _shown(context, request, caller, record)
 
@@ -95,7 +96,7 @@ async def delete_workbench(workbench: str, caller: AnyCaller, context: Context) 
 
 
 async def _shown(context: ServerContext, request: Request, caller: Caller, record: JobRecord) -> WorkbenchView:
-    status = await asyncio.to_thread(context.workbenches.status, record.job)
+    status = await context.steps.do(caller.name, context.workbenches.status, record.job)
     server = context.settings.server.public_url or f"{request.url.scheme}://{request.url.netloc}"
     return workbench_view(
         record,
@@ -103,18 +104,18 @@ async def _shown(context: ServerContext, request: Request, caller: Caller, recor
         status,
         idle_seconds=None if status is None else context.workbenches.idle_seconds(record.job, status),
         server=server,
-        ssh_host=await _ssh_host(context, record, server),
+        ssh_host=await _ssh_host(context, caller, record, server),
     )
 
 
-async def _ssh_host(context: ServerContext, record: JobRecord, server: str) -> str:
+async def _ssh_host(context: ServerContext, caller: Caller, record: JobRecord, server: str) -> str:
     """The node's address if it is another machine, otherwise this server's."""
     here = context.settings.workbench.ssh_host or urlsplit(server).hostname or "localhost"
     routes = context.workbenches.routes
     if not record.spec.ssh or record.job.state is not JobState.RUNNING or not routes.has_elsewhere():
         return here
     place = await context.inspect(place_of, record.job.id)
-    address = None if place is None else await asyncio.to_thread(routes.address, place)
+    address = None if place is None else await context.steps.do(caller.name, routes.address, place)
     return address or here
 
 

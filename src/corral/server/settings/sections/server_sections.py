@@ -79,6 +79,8 @@ class ServerSettings(Section):
     idle_seconds: Annotated[int, Field(ge=1, le=3600)] = 5
     #: simultaneous connections of one address, which may be that of a whole institute; trusted_proxies have no limit
     max_connections_per_address: Annotated[int, Field(ge=4, le=1_000_000)] = 512
+    #: tunnels, shells, pages of workbenches and apps, and followed logs that one user may have open at a time
+    max_connections_per_user: Annotated[int, Field(ge=4, le=1_000_000)] = 256
     #: send the session cookie over HTTPS only; switch on behind a TLS proxy
     secure_cookie: bool = False
     #: the server's public address, if it is behind a reverse proxy; sign-in providers redirect to it
