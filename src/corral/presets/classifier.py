@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import torch
 
 from corral.presets.evaluation import accuracy, confusion
 from corral.presets.formats import Sample
-from corral.presets.torch_networks import image_side, numbers, picture, word_counts
+from corral.presets.torch_inputs import AUGMENTATIONS, image_tensor, look_of, numbers, word_counts
 from corral.presets.torch_training import Setup, parser, set_up, train
 
 
@@ -19,23 +20,30 @@ class Classification:
 
     def __init__(self, setup: Setup) -> None:
         self._kind = setup.data.kind
-        self._side = image_side(setup.architecture)
+        self._look = look_of(setup.architecture, setup.network)
+        self._augmentation = setup.options.augmentation
         self._classes = len(setup.data.classes)
 
-    def inputs(self, samples: Sequence[Sample]) -> Any:
-        return torch.stack([self._input(sample.source) for sample in samples])
+    def read(self, sample: Sample, chance: random.Random | None) -> Any:
+        if self._kind == "image":
+            return image_tensor(sample.source, self._look, self._augmentation, chance)
+        return word_counts(sample.source) if self._kind == "text" else numbers(sample.source)
 
-    def loss(self, outputs: Any, samples: Sequence[Sample]) -> Any:
-        return torch.nn.functional.cross_entropy(outputs.float(), _labels(samples).to(outputs.device))
+    def loss(self, network: Any, inputs: Sequence[Any], samples: Sequence[Sample]) -> Any:
+        found = network(torch.stack(list(inputs)))
+        # Some networks have further outputs while they learn: the first one is that of the last layer.
+        return self._loss(found if isinstance(found, torch.Tensor) else found[0], samples)
 
-    def measures(self, outputs: Any, samples: Sequence[Sample]) -> dict[str, Any]:
-        matrix = confusion([sample.label for sample in samples], outputs.argmax(1).tolist(), self._classes)
+    def test(self, network: Any, inputs: Sequence[Any], samples: Sequence[Sample]) -> tuple[float, list[Any]]:
+        found = network(torch.stack(list(inputs)))
+        return float(self._loss(found, samples)), found.argmax(1).tolist()
+
+    def measures(self, found: Sequence[Any], samples: Sequence[Sample]) -> dict[str, Any]:
+        matrix = confusion([sample.label for sample in samples], found, self._classes)
         return {"accuracy": accuracy(matrix), "confusion": matrix}
 
-    def _input(self, source: Any) -> Any:
-        if self._kind == "image":
-            return picture(source, self._side)
-        return word_counts(source) if self._kind == "text" else numbers(source)
+    def _loss(self, outputs: Any, samples: Sequence[Sample]) -> Any:
+        return torch.nn.functional.cross_entropy(outputs.float(), _labels(samples).to(outputs.device))
 
 
 def _labels(samples: Sequence[Sample]) -> Any:
@@ -43,7 +51,9 @@ def _labels(samples: Sequence[Sample]) -> Any:
 
 
 def main() -> None:
-    setup = set_up(parser(__doc__ or "").parse_args(), ("image", "text", "numbers"))
+    options = parser(__doc__ or "")
+    options.add_argument("--augmentation", choices=AUGMENTATIONS, default="none", help="random changes of images")
+    setup = set_up(options.parse_args(), ("image", "text", "numbers"))
     train(setup, Classification(setup))
 
 

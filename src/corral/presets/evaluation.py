@@ -82,11 +82,12 @@ def _average_precision(truths: list[list[Box]], guesses: list[tuple[float, int, 
             used[image].add(place)
             hits += 1
         curve.append((hits / count, hits / number))
-    area, before = 0.0, 0.0
-    for step, (recall, _) in enumerate(curve):
-        # The best precision at this recall or a higher one.
-        area += (recall - before) * max(precision for _, precision in curve[step:])
-        before = recall
+    # From the last guess to the first: the best precision at this recall or a higher one.
+    area, best_precision = 0.0, 0.0
+    recalls = [0.0, *(recall for recall, _ in curve)]
+    for step in reversed(range(len(curve))):
+        best_precision = max(best_precision, curve[step][1])
+        area += (curve[step][0] - recalls[step]) * best_precision
     return area
 
 

@@ -5,9 +5,10 @@
 | `image-folder` | a directory for each class, with its images |
 | `text` | a directory for each class, with its texts (`*.txt`) |
 | `csv` | `data.csv`, or the only CSV file: a column `label`, and a column `path`, a column `text`, or numbers |
-| `coco` | `annotations.json` with images, annotations and categories; images in `images/` or beside it |
+| `coco` | images, annotations and categories, in one of the layouts of `_coco_files` |
 
-Directories `train` and `val` are the learned and the held-out part; without them every fifth sample is held out.
+Directories `train` and `val` (or `valid`) are the learned and the held-out part; without them every fifth sample is
+held out.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ MOST_CLASSES = 10_000
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".webp", ".ppm", ".pgm"})
 #: One in so many samples is held out where the data set has no part `val`.
 HELD_OUT = 5
+#: Names of the directory of the held-out part.
+HELD_OUT_PARTS = ("val", "valid", "validation")
 
 
 class BadData(Exception):
@@ -68,7 +71,9 @@ def classes_of(directory: Path, form: str) -> list[str]:
     if form == "csv":
         return _sorted({row["label"] for row in _rows(_table(directory))})
     if form == "coco":
-        return [name for _, name in _categories(_annotations(directory))]
+        learned, held_out = _coco_files(directory)
+        names = {name for file in (learned, held_out) if file for _, name in _categories(_annotations(file.path))}
+        return _sorted(names)
     raise BadData(f"there is no format {form!r}; there are: {', '.join(FORMATS)}")
 
 
@@ -76,15 +81,18 @@ def collect(directory: Path, form: str, seed: int) -> Collected:
     """All samples. Raises BadData."""
     classes = classes_of(directory, form)
     if form == "coco":
-        samples = list(_coco_samples(directory))
-        return _split("boxes", classes, samples, seed)
+        learned_file, held_out_file = _coco_files(directory)
+        samples = list(_coco_samples(learned_file, classes))
+        if held_out_file is None:
+            return _split("boxes", classes, samples, seed)
+        return _checked(Collected("boxes", classes, samples, list(_coco_samples(held_out_file, classes))))
     if form == "csv":
         kind, samples = _csv_samples(directory, classes)
         return _split(kind, classes, samples, seed)
     kind = "text" if form == "text" else "image"
-    parts = [directory / part for part in ("train", "val")]
-    if all(part.is_dir() for part in parts):
-        learned, held_out = (list(_folder_samples(part, classes, kind)) for part in parts)
+    parts = [directory / part for part in HELD_OUT_PARTS if (directory / part).is_dir()]
+    if parts and (directory / "train").is_dir():
+        learned, held_out = (list(_folder_samples(part, classes, kind)) for part in (directory / "train", parts[0]))
         return _checked(Collected(kind, classes, learned, held_out))
     return _split(kind, classes, list(_folder_samples(directory, classes, kind)), seed)
 
@@ -131,22 +139,66 @@ def _numbers(table: Path, line: int, row: dict[str, str]) -> list[float]:
         raise BadData(f"{table} line {line}: a column without numbers, and no column `path` or `text`") from None
 
 
-def _coco_samples(directory: Path) -> Iterator[Sample]:
-    stored = _annotations(directory)
-    label_of = {number: label for label, (number, _) in enumerate(_categories(stored))}
-    root = directory / "images" if (directory / "images").is_dir() else directory
+@dataclass(frozen=True)
+class _CocoFile:
+    """A file of annotations, and the directory of its images."""
+
+    path: Path
+    images: Path
+
+
+def _coco_files(directory: Path) -> tuple[_CocoFile, _CocoFile | None]:
+    """The file of the learned part, and that of the held-out part if the data set has one:
+
+    - `annotations.json`, with the images in `images/` or beside it;
+    - `annotations/instances_train2017.json` and `…_val2017.json`, with the images in `train2017/` and `val2017/`,
+      or in these directories of `images/`;
+    - `train/_annotations.coco.json` and `valid/_annotations.coco.json`, with the images beside them.
+    """
+    if (directory / "annotations.json").exists():
+        images = directory / "images"
+        return _CocoFile(directory / "annotations.json", images if images.is_dir() else directory), None
+    learned = _coco_part(directory, ("train",))
+    if learned is None:
+        raise BadData(
+            f"{directory} has no annotations.json, no annotations/instances_train*.json, and no "
+            "train/_annotations.coco.json"
+        )
+    return learned, _coco_part(directory, HELD_OUT_PARTS)
+
+
+def _coco_part(directory: Path, names: tuple[str, ...]) -> _CocoFile | None:
+    for name in names:
+        exported = directory / name / "_annotations.coco.json"
+        if exported.exists():
+            return _CocoFile(exported, exported.parent)
+        for path in sorted((directory / "annotations").glob(f"instances_{name}*.json")):
+            part = path.stem.partition("_")[2]
+            places = (directory / "images" / part, directory / part, directory / "images" / name, directory / name)
+            return _CocoFile(path, next((place for place in places if place.is_dir()), directory))
+    return None
+
+
+def _coco_samples(file: _CocoFile, classes: list[str]) -> Iterator[Sample]:
+    stored = _annotations(file.path)
+    place_of = {name: label for label, name in enumerate(classes)}
+    label_of = {number: place_of[name] for number, name in _categories(stored)}
     boxes: dict[Any, list[Any]] = {}
     try:
         for each in stored["annotations"]:
-            boxes.setdefault(each["image_id"], []).append((label_of[each["category_id"]], each["bbox"]))
+            # A crowd is one box around many objects: nothing to learn from.
+            if not each.get("iscrowd"):
+                boxes.setdefault(each["image_id"], []).append((label_of[each["category_id"]], each["bbox"]))
         for image in stored["images"]:
             width, height = float(image["width"]), float(image["height"])
             if not _is_inside(image["file_name"]):
                 raise BadData(f"the path {image['file_name']!r} leaves the data set")
-            found = tuple(_box(label, bbox, width, height) for label, bbox in boxes.get(image["id"], ()))
-            yield Sample(source=root / image["file_name"], boxes=found)
-    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
-        raise BadData(f"the annotations in {directory} are not COCO: {error!r}") from None
+            found = (_box(label, bbox, width, height) for label, bbox in boxes.get(image["id"], ()))
+            # An object without an extent, as some tools write it, cannot be found.
+            whole = tuple(box for box in found if box.right > box.left and box.bottom > box.top)
+            yield Sample(source=file.images / image["file_name"], boxes=whole)
+    except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+        raise BadData(f"the annotations {file.path} are not COCO: {error!r}") from None
 
 
 def _box(label: int, bbox: Any, width: float, height: float) -> Box:
@@ -154,8 +206,7 @@ def _box(label: int, bbox: Any, width: float, height: float) -> Box:
     return Box(label, left / width, top / height, (left + wide) / width, (top + high) / height)
 
 
-def _annotations(directory: Path) -> dict[str, Any]:
-    path = directory / "annotations.json"
+def _annotations(path: Path) -> dict[str, Any]:
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

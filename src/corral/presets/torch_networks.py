@@ -4,8 +4,6 @@ installed. And their weights: loaded by name and shape, never as programs."""
 from __future__ import annotations
 
 import json
-import zlib
-from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,8 +12,6 @@ import torch
 from torch import nn
 
 WEIGHTS, ABOUT = "weights.pt", "model.json"
-#: Sides of the images that the networks see.
-SMALL, LARGE = 32, 224
 #: Words are counted in so many buckets.
 BUCKETS = 4096
 #: The detector looks at so many cells in each direction.
@@ -78,6 +74,18 @@ class SmallDetector(nn.Module):  # type: ignore[misc]
         return self.head(self.body(images))
 
 
+#: The detectors of torchvision that learn from boxes alone.
+DETECTORS = (
+    "fasterrcnn_mobilenet_v3_large_320_fpn",
+    "fasterrcnn_mobilenet_v3_large_fpn",
+    "fasterrcnn_resnet50_fpn",
+    "fasterrcnn_resnet50_fpn_v2",
+    "fcos_resnet50_fpn",
+    "retinanet_resnet50_fpn",
+    "retinanet_resnet50_fpn_v2",
+    "ssd300_vgg16",
+    "ssdlite320_mobilenet_v3_large",
+)
 #: The network that is used if none is named, by the kind of samples.
 USUAL = {"image": "small-cnn", "text": "bag-of-words", "numbers": "mlp", "boxes": "small-detector"}
 
@@ -85,6 +93,8 @@ USUAL = {"image": "small-cnn", "text": "bag-of-words", "numbers": "mlp", "boxes"
 def build(architecture: str, kind: str, classes: int, inputs: int) -> nn.Module:
     """`inputs` is the length of rows of numbers. Raises BadModel."""
     library, _, name = architecture.rpartition(":")
+    if library == "torchvision" and kind == "boxes":
+        return _detector_of_torchvision(name, classes)
     if library and kind != "image":
         raise BadModel(f"{architecture} classifies images, and these samples are {kind}")
     if library == "torchvision":
@@ -98,10 +108,6 @@ def build(architecture: str, kind: str, classes: int, inputs: int) -> nn.Module:
     return {"image": SmallCnn, "text": BagOfWords, "boxes": SmallDetector}[kind](classes)
 
 
-def image_side(architecture: str) -> int:
-    return LARGE if ":" in architecture else SMALL
-
-
 def _from_torchvision(name: str, classes: int) -> nn.Module:
     try:
         models = import_module("torchvision.models")
@@ -111,6 +117,19 @@ def _from_torchvision(name: str, classes: int) -> nn.Module:
     if not name.isidentifier() or name.startswith("_") or not callable(make) or not name.islower():
         raise BadModel(f"torchvision has no network {name!r}")
     made: nn.Module = make(weights=None, num_classes=classes)
+    return made
+
+
+def _detector_of_torchvision(name: str, classes: int) -> nn.Module:
+    """A detector, whose class 0 is the background."""
+    try:
+        detection = import_module("torchvision.models.detection")
+    except ImportError:
+        raise BadModel("torchvision is not installed in this environment") from None
+    if name not in DETECTORS or not hasattr(detection, name):
+        known = ", ".join(each for each in DETECTORS if hasattr(detection, each))
+        raise BadModel(f"torchvision has no detector {name!r}; there are: {known}")
+    made: nn.Module = getattr(detection, name)(weights=None, weights_backbone=None, num_classes=classes + 1)
     return made
 
 
@@ -134,11 +153,29 @@ def head_of(network: nn.Module) -> nn.Module:
 
 
 def freeze_body(network: nn.Module) -> None:
-    """Freezes all layers except the last one."""
-    for parameter in network.parameters():
-        parameter.requires_grad = False
-    for parameter in head_of(network).parameters():
+    """Freezes all layers except the last one; of a detector only its backbone."""
+    for part in _frozen_and_learning(network)[0]:
+        for parameter in part.parameters():
+            parameter.requires_grad = False
+    for parameter in _frozen_and_learning(network)[1].parameters():
         parameter.requires_grad = True
+
+
+def start_learning(network: nn.Module, is_frozen: bool) -> None:
+    """Frozen layers keep the statistics of their normalization, too."""
+    network.train()
+    if is_frozen:
+        frozen, learning = _frozen_and_learning(network)
+        for part in frozen:
+            part.eval()
+        learning.train()
+
+
+def _frozen_and_learning(network: nn.Module) -> tuple[list[nn.Module], nn.Module]:
+    backbone = getattr(network, "backbone", None)
+    if isinstance(backbone, nn.Module):
+        return [backbone], nn.ModuleList(part for part in network.children() if part is not backbone)
+    return [network], head_of(network)
 
 
 # ------------------------------------------------------------------------------------------------ weights
@@ -184,45 +221,3 @@ def save_weights(folder: Path, state: dict[str, Any], about: dict[str, Any]) -> 
     torch.save(state, draft)
     draft.replace(folder / WEIGHTS)
     (folder / ABOUT).write_text(json.dumps(about, indent=1), encoding="utf-8")
-
-
-# ------------------------------------------------------------------------------------------------ inputs
-
-
-def word_counts(text: str) -> Any:
-    row = torch.zeros(BUCKETS)
-    for word in text.lower().split():
-        row[zlib.crc32(word.encode()) % BUCKETS] += 1.0
-    return row / max(1.0, float(row.sum()))
-
-
-def numbers(row: Sequence[float]) -> Any:
-    return torch.tensor(row, dtype=torch.float32)
-
-
-def picture(path: Path, side: int) -> Any:
-    """The image as a tensor of three colours. By Pillow; without it PGM and PPM files only."""
-    try:
-        pillow = import_module("PIL.Image")
-    except ImportError:
-        return _portable_pixmap(path, side)
-    try:
-        with pillow.open(path) as image:
-            small = image.convert("RGB").resize((side, side))
-    except OSError as error:
-        raise BadModel(f"the image {path} cannot be read: {error}") from None
-    flat = torch.frombuffer(bytearray(small.tobytes()), dtype=torch.uint8)
-    return flat.reshape(side, side, 3).permute(2, 0, 1).float() / 255 - 0.5
-
-
-def _portable_pixmap(path: Path, side: int) -> Any:
-    try:
-        kind, width, height, most, content = path.read_bytes().split(maxsplit=4)
-        colours = {b"P5": 1, b"P6": 3}[kind]
-        # Exactly one white space separates the header from the pixels, which may look like white space.
-        pixels = path.read_bytes()[-int(width) * int(height) * colours :] or content
-        flat = torch.frombuffer(bytearray(pixels), dtype=torch.uint8)
-        image = flat.reshape(int(height), int(width), colours).permute(2, 0, 1).float() / int(most) - 0.5
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
-        raise BadModel(f"the image {path} needs Pillow, or cannot be read: {error}") from None
-    return nn.functional.interpolate(image.expand(3, -1, -1)[None], size=(side, side), mode="bilinear")[0]

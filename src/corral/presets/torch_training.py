@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +22,7 @@ from torch import nn
 from corral import checkpoint
 from corral.presets.formats import FORMATS, BadData, Collected, Sample, collect
 from corral.presets.report import write_report
+from corral.presets.torch_inputs import Reader
 from corral.presets.torch_networks import (
     USUAL,
     BadModel,
@@ -28,10 +31,14 @@ from corral.presets.torch_networks import (
     freeze_body,
     load_weights,
     save_weights,
+    start_learning,
 )
 from corral.presets.training import give_up, order_of, say
 
 MODES = ("auto", "fine-tune", "feature-extraction", "scratch")
+#: Trainings with neighbouring seeds share no random numbers within so many steps.
+_SEEDS = 1_000_003
+_OutOfMemory: type[Exception] = getattr(torch.cuda, "OutOfMemoryError", MemoryError)
 PRECISIONS = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
@@ -40,11 +47,17 @@ class Task(Protocol):
     #: the measure by which the best weights are chosen; the larger the better
     measure: str
 
-    def inputs(self, samples: Sequence[Sample]) -> Any: ...
+    def read(self, sample: Sample, chance: random.Random | None) -> Any:
+        """The input of the network. Several threads call it; with `chance` the input is changed at random."""
+        ...
 
-    def loss(self, outputs: Any, samples: Sequence[Sample]) -> Any: ...
+    def loss(self, network: nn.Module, inputs: Sequence[Any], samples: Sequence[Sample]) -> Any: ...
 
-    def measures(self, outputs: Any, samples: Sequence[Sample]) -> dict[str, Any]:
+    def test(self, network: nn.Module, inputs: Sequence[Any], samples: Sequence[Sample]) -> tuple[float, list[Any]]:
+        """The mean loss, and the finding for each sample."""
+        ...
+
+    def measures(self, found: Sequence[Any], samples: Sequence[Sample]) -> dict[str, Any]:
         """Values for the history, and tables for the report."""
         ...
 
@@ -115,6 +128,8 @@ def set_up(options: argparse.Namespace, kinds: Sequence[str]) -> Setup:
 
 def _device(options: argparse.Namespace) -> Any:
     if torch.cuda.is_available():
+        if torch.cuda.device_count() > 1:
+            say(f"this training uses 1 of the {torch.cuda.device_count()} GPUs that the job has")
         return torch.device("cuda")
     if options.allow_cpu != "true":
         give_up("there is no GPU: this training runs on GPUs only (allow_cpu=true lets it run on CPUs)")
@@ -138,6 +153,15 @@ def _seen(place: str) -> Path | None:
 
 def train(setup: Setup, task: Task) -> None:
     """Learn, test after each epoch, keep the best weights, and write everything into the outputs of the job."""
+    try:
+        _write(setup, task, _learn(setup, task))
+    except BadModel as error:
+        give_up(str(error))
+    except _OutOfMemory as error:
+        give_up(f"the memory of the GPU is full, with {setup.options.batch_size} samples in one step: {error}")
+
+
+def _learn(setup: Setup, task: Task) -> dict[str, Any]:
     options, data, network = setup.options, setup.data, setup.network
     learning = [parameter for parameter in network.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(learning, lr=options.learning_rate)
@@ -148,26 +172,47 @@ def train(setup: Setup, task: Task) -> None:
     if saved is not None:
         network.load_state_dict(saved["network"])
         optimizer.load_state_dict(saved["optimizer"])
+        if saved.get("scaler"):
+            scaler.load_state_dict(saved["scaler"])
         state = saved["state"]
         say(f"resumed after {checkpoint.steps_done()} of {options.epochs * batches} steps")
 
     def capture() -> dict[str, Any]:
-        return {"network": network.state_dict(), "optimizer": optimizer.state_dict(), "state": state}
+        trained = {"network": network.state_dict(), "optimizer": optimizer.state_dict(), "scaler": scaler.state_dict()}
+        return {**trained, "state": state}
 
-    for step in checkpoint.steps(options.epochs * batches, capture):
+    def samples_of(step: int) -> list[Sample]:
         epoch, batch = divmod(step, batches)
-        chosen = [data.learned[place] for place in order_of(options.seed, epoch, len(data.learned))[batch::batches]]
-        network.train()
-        optimizer.zero_grad()
-        with _autocast(setup):
-            loss = task.loss(network(task.inputs(chosen).to(setup.device)), chosen)
-        scaler.scale(loss).backward()
-        scaler.step(optimizer)
-        scaler.update()
-        state["running"] = (state["running"] if batch else 0.0) + float(loss.detach()) / batches
-        if batch == batches - 1:
-            _end_epoch(setup, task, state, epoch + 1)
-    _write(setup, task, state)
+        return [data.learned[place] for place in order_of(options.seed, epoch, len(data.learned))[batch::batches]]
+
+    def read(step: int, sample: Sample) -> Any:
+        return task.read(sample, random.Random(f"{options.seed}/{step}/{sample.source}"))
+
+    reader = Reader(samples_of, read, options.epochs * batches)
+    try:
+        for step in checkpoint.steps(options.epochs * batches, capture):
+            epoch, batch = divmod(step, batches)
+            # A resumed training draws the same random numbers as an undisturbed one.
+            torch.manual_seed(options.seed * _SEEDS + step)
+            start_learning(network, is_frozen=options.mode == "feature-extraction")
+            optimizer.zero_grad()
+            with _autocast(setup):
+                loss = task.loss(network, _on_device(setup, reader.batch(step)), samples_of(step))
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            state["running"] = (state["running"] if batch else 0.0) + float(loss.detach()) / batches
+            if not math.isfinite(state["running"]):
+                raise BadModel(f"the loss of step {step + 1} is not a number: choose a lower learning rate, or bf16")
+            if batch == batches - 1:
+                _end_epoch(setup, task, state, epoch + 1)
+    finally:
+        reader.close()
+    return state
+
+
+def _on_device(setup: Setup, inputs: Sequence[Any]) -> list[Any]:
+    return [each.to(setup.device, non_blocking=True) for each in inputs]
 
 
 def _scaler(setup: Setup) -> Any:
@@ -200,14 +245,18 @@ def _test(setup: Setup, task: Task) -> dict[str, Any]:
     """The measures on all held-out samples."""
     setup.network.eval()
     size, samples = setup.options.batch_size, setup.data.held_out
-    outputs, loss = [], 0.0
-    with torch.no_grad(), _autocast(setup):
-        for start in range(0, len(samples), size):
-            part = samples[start : start + size]
-            found = setup.network(task.inputs(part).to(setup.device))
-            loss += float(task.loss(found, part)) * len(part) / len(samples)
-            outputs.append(found.float().cpu())
-    return {"held_out_loss": loss, **task.measures(torch.cat(outputs), samples)}
+    parts = [samples[start : start + size] for start in range(0, len(samples), size)]
+    found, loss = [], 0.0
+    reader = Reader(lambda part: parts[part], lambda _, sample: task.read(sample, None), len(parts))
+    try:
+        with torch.no_grad(), _autocast(setup):
+            for number, part in enumerate(parts):
+                part_loss, part_found = task.test(setup.network, _on_device(setup, reader.batch(number)), part)
+                loss += part_loss * len(part) / len(samples)
+                found += part_found
+    finally:
+        reader.close()
+    return {"held_out_loss": loss, **task.measures(found, samples)}
 
 
 def _autocast(setup: Setup) -> Any:

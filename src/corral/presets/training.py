@@ -7,6 +7,7 @@ one.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import random
@@ -137,11 +138,12 @@ def _load_base(network: Network, base: str) -> None:
     say(f"begins with {base}")
 
 
-def order_of(seed: int, epoch: int, count: int) -> list[int]:
-    """The places of the samples of an epoch, shuffled."""
+@functools.lru_cache(maxsize=2)
+def order_of(seed: int, epoch: int, count: int) -> tuple[int, ...]:
+    """The places of the samples of an epoch, shuffled. Each step of an epoch asks for it."""
     places = list(range(count))
     random.Random(f"{seed}/{epoch}").shuffle(places)
-    return places
+    return tuple(places)
 
 
 def give_up(text: str) -> NoReturn:

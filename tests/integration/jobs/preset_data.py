@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from pathlib import Path
 
 CLASSES = ("left", "middle", "right")
@@ -70,4 +71,26 @@ def coco(root: Path, count: int = 60) -> Path:
     categories = [{"id": 1, "name": "small"}, {"id": 2, "name": "large"}]
     stored = {"images": images, "annotations": boxes, "categories": categories}
     (root / "annotations.json").write_text(json.dumps(stored))
+    return root
+
+
+def coco_in_parts(root: Path, layout: str, count: int = 12) -> Path:
+    """The same with a learned and a held-out part, as `instances` of the data set COCO or as an `export` of a tool."""
+    for part, name in (
+        (("train", "train2017"), ("val", "val2017"))
+        if layout == "instances"
+        else (
+            ("train", "train"),
+            ("valid", "valid"),
+        )
+    ):
+        whole = coco(root / "made" / part, count if part == "train" else count // 2)
+        images, annotations = root / name, (whole / "annotations.json").read_text()
+        (whole / "images").rename(images)
+        if layout == "instances":
+            (root / "annotations").mkdir(exist_ok=True)
+            (root / "annotations" / f"instances_{name}.json").write_text(annotations)
+        else:
+            (images / "_annotations.coco.json").write_text(annotations)
+    shutil.rmtree(root / "made")
     return root

@@ -38,6 +38,11 @@ def has_gpu() -> bool:
     return subprocess.run([torch_python(), "-c", asked], capture_output=True).returncode == 0
 
 
+def needs_torchvision() -> None:
+    if not has("torchvision"):
+        pytest.skip("torchvision is not installed: run scripts/install-test-servers (package python3-torchvision)")
+
+
 class Training:
     def __init__(self, helper: Path, place: Path, name: str = "classifier") -> None:
         self.outputs = place / "outputs"
@@ -94,20 +99,18 @@ def test_a_classifier_of_images_learns_and_is_fine_tuned_from_its_best_weights(h
     log = second.run(data, "image-folder", *weights, "--mode=feature-extraction", "--epochs=1")
     assert "6 of 6 tensors are those of first" in log
     assert second.report()["accuracy"] == 1.0, "one epoch is enough from good weights"
-    kept, learned = (json_of_weights(helper, training.outputs / "best") for training in (first, second))
+    kept, learned = (json_of_weights(training.outputs / "best" / "weights.pt") for training in (first, second))
     assert kept["body.0.weight"] == learned["body.0.weight"], "only the last layer learns"
     assert kept["head.weight"] != learned["head.weight"]
 
 
-def json_of_weights(helper: Path, folder: Path) -> dict[str, float]:
+def json_of_weights(path: Path) -> dict[str, float]:
     """The sums of the tensors, by name."""
     program = (
         "import json, sys, torch; stored = torch.load(sys.argv[1], weights_only=True);"
         "print(json.dumps({name: float(tensor.double().sum()) for name, tensor in stored.items()}))"
     )
-    done = subprocess.run(
-        [torch_python(), "-c", program, str(folder / "weights.pt")], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([torch_python(), "-c", program, str(path)], capture_output=True, text=True, check=True)
     found: dict[str, float] = json.loads(done.stdout)
     return found
 
@@ -133,16 +136,16 @@ def test_a_detector_reports_its_mean_average_precision(helper: Path, tmp_path: P
 
 
 def test_an_interrupted_training_ends_as_an_undisturbed_one(helper: Path, tmp_path: Path) -> None:
-    data = preset_data.csv_table(tmp_path / "data", rows=200)
-    options = ("--mode=scratch", "--epochs=20", "--batch-size=8")
+    data = preset_data.image_folder(tmp_path / "images", each=40)
+    options = ("--mode=scratch", "--epochs=10", "--batch-size=8", "--augmentation=flip-and-crop")
     whole, parts = Training(helper, tmp_path / "whole"), Training(helper, tmp_path / "parts")
-    whole.run(data, "csv", *options)
-    process = parts.start(data, "csv", *options)
+    whole.run(data, "image-folder", *options)
+    process = parts.start(data, "image-folder", *options)
     assert process.stdout is not None
     next(line for line in process.stdout if line.startswith("epoch 2/"))
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=120)
-    assert "resumed after" in parts.run(data, "csv", *options)
+    assert "resumed after" in parts.run(data, "image-folder", *options)
     found, wanted = (
         [value for entry in training.report()["history"] for value in entry.values()] for training in (parts, whole)
     )
@@ -159,8 +162,7 @@ def test_reduced_precision(helper: Path, tmp_path: Path) -> None:
 
 
 def test_torchvision_networks(helper: Path, tmp_path: Path) -> None:
-    if not has("torchvision"):
-        pytest.skip("torchvision is not installed: run scripts/install-test-servers (package python3-torchvision)")
+    needs_torchvision()
     data = preset_data.image_folder(tmp_path / "images", each=2)
     pretrained = tmp_path / "resnet18.pth"
     make = "import sys, torch, torchvision; torch.save(torchvision.models.resnet18().state_dict(), sys.argv[1])"
@@ -170,6 +172,73 @@ def test_torchvision_networks(helper: Path, tmp_path: Path) -> None:
                        "--weights-architecture=torchvision:resnet18")  # fmt: skip
     assert "120 of 122 tensors are those of" in log, "all but the last layer, which has other classes"
     assert training.report()["architecture"] == "torchvision:resnet18"
+
+    frozen = Training(helper, tmp_path / "frozen")
+    frozen.run(data, "image-folder", f"--weights={pretrained}", "--epochs=1", "--batch-size=4",
+               "--weights-architecture=torchvision:resnet18", "--mode=feature-extraction")  # fmt: skip
+    before, after = (json_of_weights(path) for path in (pretrained, frozen.outputs / "best" / "weights.pt"))
+    changed = {name for name in before if before[name] != after[name]}
+    assert changed == {"fc.weight", "fc.bias"}, "frozen layers keep the statistics of their normalization, too"
+
+
+def test_detectors_of_torchvision(helper: Path, tmp_path: Path) -> None:
+    needs_torchvision()
+    data = preset_data.coco_in_parts(tmp_path, "export", count=4)
+    training = Training(helper, tmp_path / "training", "detector")
+    name = "torchvision:ssdlite320_mobilenet_v3_large"
+    refused = training.run(data, "coco", "--architecture=torchvision:maskrcnn_resnet50_fpn", code=2)
+    assert "torchvision has no detector 'maskrcnn_resnet50_fpn'; there are: fasterrcnn_" in refused
+    training.run(data, "coco", f"--architecture={name}", "--epochs=1", "--batch-size=4")
+    report = training.report()
+    assert report["architecture"] == name
+    assert report["average_precision"].keys() == {"small", "large"}
+
+    tuned = Training(helper, tmp_path / "tuned", "detector")
+    weights = (f"--weights={training.outputs / 'best'}", "--mode=feature-extraction")
+    tuned.run(data, "coco", *weights, "--epochs=1", "--batch-size=4")
+    before, after = (json_of_weights(each.outputs / "best" / "weights.pt") for each in (training, tuned))
+    changed = {name.split(".")[0] for name in before if before[name] != after[name]}
+    assert changed == {"head"}, "the backbone is frozen"
+
+
+def test_images_look_as_the_network_expects_them(helper: Path, tmp_path: Path) -> None:
+    """A red image of 40 × 20 points: in the middle square and in every crop of it all points are red."""
+    path = tmp_path / "red.ppm"
+    path.write_bytes(b"P6\n40 20\n255\n" + bytes([255, 0, 0]) * 800)
+    program = """if True:
+        import json, random, sys
+        from pathlib import Path
+        from corral.presets.torch_inputs import IMAGENET, SMALL, image_tensor
+        path = Path(sys.argv[1])
+        made = [image_tensor(path, SMALL), image_tensor(path, IMAGENET),
+                image_tensor(path, IMAGENET, "flip-and-crop", random.Random(1))]
+        print(json.dumps([[list(image.shape), [float(image[c].min()) for c in range(3)],
+                           [float(image[c].max()) for c in range(3)]] for image in made]))
+    """
+    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(helper)}
+    done = subprocess.run([torch_python(), "-c", program, str(path)], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    small, large, changed = json.loads(done.stdout)
+    of_imagenet = [(1 - 0.485) / 0.229, -0.456 / 0.224, -0.406 / 0.225]
+    for (shape, least, most), side, colours in (
+        (small, 32, [0.5, -0.5, -0.5]),
+        (large, 224, of_imagenet),
+        (changed, 224, of_imagenet),
+    ):
+        assert shape == [3, side, side]
+        assert least == pytest.approx(colours, abs=1e-4)
+        assert most == pytest.approx(colours, abs=1e-4)
+
+
+def test_a_training_that_cannot_go_on_says_why(helper: Path, tmp_path: Path) -> None:
+    data = preset_data.image_folder(tmp_path / "images", each=4)
+    training = Training(helper, tmp_path / "diverging")
+    reported = training.run(data, "image-folder", "--learning-rate=1e30", "--epochs=9", code=2)
+    assert "is not a number: choose a lower learning rate" in reported
+    (data / "left" / "0.pgm").write_bytes(b"P5 not an image")
+    reported = Training(helper, tmp_path / "broken").run(data, "image-folder", "--epochs=1", code=2)
+    assert "0.pgm" in reported
+    assert "Traceback" not in reported
 
 
 def test_a_gpu_is_used_and_otherwise_needed(helper: Path, tmp_path: Path) -> None:
@@ -187,7 +256,7 @@ def test_what_does_not_fit_is_refused(helper: Path, tmp_path: Path) -> None:
     data = preset_data.csv_table(tmp_path / "data")
     training = Training(helper, tmp_path / "training")
     assert "needs pretrained weights" in training.run(data, "csv", "--mode=fine-tune", code=2)
-    assert "annotations.json cannot be read" in training.run(data, "coco", "--mode=scratch", code=2)
+    assert "has no annotations.json" in training.run(data, "coco", "--mode=scratch", code=2)
     (tmp_path / "evil.pt").write_bytes(b"cos\nsystem\n(S'touch /tmp/never'\ntR.")
     assert "cannot be read" in training.run(data, "csv", f"--weights={tmp_path / 'evil.pt'}", code=2)
     assert "no network 'torchvision:resnet18'" not in training.run(

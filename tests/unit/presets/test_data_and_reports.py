@@ -35,6 +35,29 @@ def test_parts_that_the_data_set_has_itself_are_kept(tmp_path: Path) -> None:
     assert (len(found.learned), len(found.held_out)) == (9, 3)
 
 
+@pytest.mark.parametrize("layout", ["instances", "export"])
+def test_usual_layouts_of_coco_are_read(tmp_path: Path, layout: str) -> None:
+    data = preset_data.coco_in_parts(tmp_path, layout)
+    assert classes_of(data, "coco") == ["large", "small"]
+    found = collect(data, "coco", seed=1)
+    assert (len(found.learned), len(found.held_out)) == (12, 6)
+    assert all(sample.source.is_file() for sample in (*found.learned, *found.held_out))
+
+
+def test_crowds_and_boxes_without_an_extent_are_not_learned(tmp_path: Path) -> None:
+    boxes = [
+        {"image_id": 1, "category_id": 7, "bbox": [1, 1, 4, 4]},
+        {"image_id": 1, "category_id": 7, "bbox": [1, 1, 0, 4]},
+        {"image_id": 1, "category_id": 7, "bbox": [0, 0, 8, 8], "iscrowd": 1},
+    ]
+    images = [{"id": number, "file_name": f"{number}.png", "width": 8, "height": 8} for number in (1, 2)]
+    stored = {"categories": [{"id": 7, "name": "a"}], "annotations": boxes, "images": images}
+    (tmp_path / "annotations.json").write_text(json.dumps(stored))
+    found = collect(tmp_path, "coco", seed=1)
+    kept = [box for sample in (*found.learned, *found.held_out) for box in sample.boxes]
+    assert kept == [Box(0, 0.125, 0.125, 0.625, 0.625)]
+
+
 def test_what_is_not_of_its_format_is_refused_with_the_file(tmp_path: Path) -> None:
     (tmp_path / "data.csv").write_text("x,y\n1,2\n")
     (tmp_path / "annotations.json").write_text('{"images": []}')
