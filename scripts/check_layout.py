@@ -41,7 +41,7 @@ MACHINERY: dict[str, set[str]] = {
     "telemetry": {"history"},
     "simulator": {"traces"},
     "datasets": {"content", "history", "work"},
-    "backup": set(), "checkpoint": set(), "files": set(), "objects": set(), "presets": set(), "reporting": set(),
+    "backup": set(), "checkpoint": set(), "files": set(), "objects": set(), "presets": {"numeric"}, "reporting": set(),
 }
 # fmt: on
 #: Folders whose folders are areas only.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from corral.presets.arrays import Rows
 from corral.presets.images import DATASETS, labelled
+from corral.presets.numeric.arrays import Rows
 from corral.presets.training import Samples, give_up, network_of, parser, schedule_of, train, write_results
 
 SIZE = 12

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from corral.presets.arrays import Rows
 from corral.presets.evaluation import ENOUGH, overlap
 from corral.presets.images import DATASETS, Box, boxed
+from corral.presets.numeric.arrays import Rows
 from corral.presets.training import Samples, network_of, parser, schedule_of, train, write_results
 
 SIZE = 16

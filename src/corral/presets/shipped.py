@@ -20,9 +20,10 @@ def templates() -> dict[str, str]:
 def install_trainings(directory: str | os.PathLike[str]) -> None:
     """Copy them into `directory`, which has the checkpoint helper and is in `PYTHONPATH`; safe to repeat."""
     target = Path(directory) / "corral" / _HERE.name
-    target.mkdir(parents=True, exist_ok=True)
-    for source in _HERE.glob("*.py"):
-        _put(target / source.name, source.read_bytes())
+    for source in _HERE.rglob("*.py"):
+        copy = target / source.relative_to(_HERE)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        _put(copy, source.read_bytes())
 
 
 def _put(path: Path, content: bytes) -> None:

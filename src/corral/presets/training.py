@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Callable, NoReturn
 
 from corral import checkpoint
-from corral.presets.arrays import BACKENDS, PRECISIONS, Rows, best_arrays
-from corral.presets.network import Network
+from corral.presets.numeric.arrays import BACKENDS, PRECISIONS, Rows, best_arrays
+from corral.presets.numeric.network import Network
 from corral.presets.report import write_text
 
 #: The loss of a batch, and its gradient with respect to each output.

@@ -7,7 +7,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from corral.presets.arrays import Rows
+from corral.presets.numeric.arrays import Rows
 
 MOMENTUM = 0.9
 
