@@ -1,4 +1,5 @@
-"""What the server costs when little happens: memory with many finished jobs in the store, pages, and rest."""
+"""What the server costs when little happens: memory with many finished jobs in the store, pages, and rest; and the
+start of commands."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.command_start import start_rows
 from benchmarks.live import live_server
 from benchmarks.tables import Row, print_table
 from corral.control.records import JobRecord, JobSpec
@@ -58,12 +60,14 @@ def main() -> None:
             before = server.cpu_seconds()
             time.sleep(10)
             idle = (server.cpu_seconds() - before) / 10 * 100
+            commands = start_rows(server)
     print_table(
         "Footprint",
         [
             Row(what=f"memory of the server, {FINISHED:,} finished jobs", value=f"{memory:.0f} MB", target="< 250 MB"),
             Row(what="first page of the finished jobs", value=f"{first_page:.0f} ms", target="< 200 ms"),
             Row(what="CPU at rest", value=f"{idle:.1f} % of one core"),
+            *commands,
         ],
     )
 

@@ -9,10 +9,11 @@ import typer.main
 import typer.testing
 from typer.testing import CliRunner, Result
 
-from corral.cli.main import app
+from corral.cli.main import application
 
 #: Made once: the whole tree of commands takes longer to make than most commands to run.
-COMMAND = typer.main.get_command(app)
+APP = application()
+COMMAND = typer.main.get_command(APP)
 setattr(typer.testing, "_get_command", lambda typer_instance: COMMAND)  # noqa: B010
 
 #: No server listens there: port 1 needs root, and nothing uses it.
@@ -22,7 +23,7 @@ NO_SERVER = "http://127.0.0.1:1"
 def corral(*args: str, stdin: str | None = None, **env: str) -> Result:
     """The result; an unexpected exception fails the test here instead of being kept in the result."""
     return CliRunner().invoke(
-        app,
+        APP,
         list(args),
         input=stdin,
         env={"CORRAL_SERVER": NO_SERVER, **env},

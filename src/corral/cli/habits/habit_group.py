@@ -5,14 +5,13 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
-from typer.core import TyperGroup
-
 from corral.cli.habits.aliases import NOT_SUGGESTED, VERBS, first_word
+from corral.cli.habits.quick_values import QuickGroup
 
 _HELP = ("-h", "--help")
 
 
-class HabitGroup(TyperGroup):
+class HabitGroup(QuickGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         return super().get_command(ctx, own_verb(cmd_name, self.commands) or cmd_name)
 

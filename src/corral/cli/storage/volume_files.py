@@ -1,4 +1,6 @@
-"""`corral volume files` and `corral volume rm-file`: list and delete files of a volume."""
+"""`corral volume files` and `corral volume rm-file`: list and delete files of a volume.
+
+The module completes the group of `volumes`, so the table of commands names it."""
 
 from __future__ import annotations
 
@@ -6,26 +8,17 @@ from typing import Annotated
 
 import typer
 
-from corral.cli.storage.volumes import VolumeArgument
+from corral.cli.storage.volumes import VolumeArgument, app
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Terminal, YesOption, command
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to `corral volume`."""
-    command(
-        app,
-        "files",
-        examples=["corral volume files data", "corral volume files data images -r", "corral volume files data -o json"],
-    )(files)
-    command(
-        app,
-        "rm-file",
-        examples=["corral volume rm-file data old.txt", "corral volume rm-file data runs/7 -r --yes"],
-    )(rm_file)
-
-
+@command(
+    app,
+    "files",
+    examples=["corral volume files data", "corral volume files data images -r", "corral volume files data -o json"],
+)
 def files(
     terminal: Terminal,
     volume: VolumeArgument,
@@ -50,6 +43,7 @@ def files(
     )
 
 
+@command(app, "rm-file", examples=["corral volume rm-file data old.txt", "corral volume rm-file data runs/7 -r --yes"])
 def rm_file(
     terminal: Terminal,
     volume: VolumeArgument,

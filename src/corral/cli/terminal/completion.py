@@ -66,3 +66,10 @@ job_names = _completer(_jobs)
 user_names = _completer(_users)
 queue_names = _completer(lambda client: ((queue["name"], "") for queue in client.queues.list()))
 node_names = _completer(lambda client: ((node["id"], node["state"]) for node in client.fleet.nodes()))
+
+
+def prepare_completion() -> None:
+    """Register the supported shells with Typer before completion runs."""
+    from typer.completion import completion_init  # type: ignore[attr-defined]
+
+    completion_init()

@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from corral.cli.main import app
+from corral.cli.main import application
 from corral.cli.terminal.failures import EXIT_CODES
 
 WIDTH = 100
@@ -85,7 +85,7 @@ command: python train.py --lr 0.1
 def reference() -> str:
     """The whole page."""
     codes = "".join(f"| {code} | {meaning} |\n" for code, meaning in EXIT_CODES)
-    root: Any = typer.main.get_command(app)
+    root: Any = typer.main.get_command(application())
     # the page does not depend on the terminal: fixed width, no colour
     settings = {**root.context_settings, "terminal_width": WIDTH, "max_content_width": WIDTH, "color": False}
     ctx = root.context_class(root, info_name="corral", **settings)

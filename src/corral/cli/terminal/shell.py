@@ -21,12 +21,6 @@ ShellArgument = Annotated[
 ]
 
 
-def print_version(asked: bool) -> None:
-    if asked:
-        typer.echo(f"corral {own_version()}")
-        raise typer.Exit
-
-
 @command(app, "version", section=Section.SETUP, examples=["corral version", "corral version -o json"])
 def version(terminal: Terminal) -> None:
     """Print the version of this command and, if it can be reached, of the server."""
@@ -39,13 +33,6 @@ def version(terminal: Terminal) -> None:
         server = None
     suffix = f" (server {server})" if server else ""
     terminal.answer({"version": own, "server_version": server, "server": terminal.server}, f"corral {own}{suffix}")
-
-
-def prepare_completion() -> None:
-    """Register the supported shells with Typer before completion runs."""
-    from typer.completion import completion_init  # type: ignore[attr-defined]
-
-    completion_init()
 
 
 @command(completion_app, "show", connects=False, examples=["corral completion show bash > ~/.corral-completion.bash"])

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from corral.cli.habits.quick_values import QuickCommand
 from corral.cli.terminal import output as outputs
 from corral.cli.terminal.failures import WrongUsage, exit_code, in_words_of, problem, readable
 from corral.cli.terminal.formats import duration
@@ -296,9 +297,13 @@ def command(
         shared = _LIST | shared
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
-        app.command(name, epilog=_examples(examples), rich_help_panel=section, context_settings=settings or None)(
-            _with_terminal(function, shared=shared)
-        )
+        app.command(
+            name,
+            cls=QuickCommand,
+            epilog=_examples(examples),
+            rich_help_panel=section,
+            context_settings=settings or None,
+        )(_with_terminal(function, shared=shared))
         return function
 
     return register

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,10 +13,12 @@ import pytest
 import typer
 from typer.core import TyperGroup
 
+from corral.cli.command_table import PLACES
 from corral.cli.habits.aliases import VALUED_OPTIONS
-from corral.cli.main import app, part_for
+from corral.cli.main import part_for
 from corral.cli.terminal.reference import reference
 from tests.unit.cli.runner import COMMAND, corral
+from tests.unit.client.scripted_server import as_json, scripted
 
 REFERENCE = Path(__file__).parents[4] / "docs" / "reference" / "cli.md"
 HEAVY = ("httpx", "fastapi", "sqlalchemy", "pydantic", "rich", "yaml", "psutil", "corral.server", "corral.stores")
@@ -132,6 +135,43 @@ def loaded_by(args: str, names: tuple[str, ...]) -> list[str]:
     return done.stdout.splitlines()[-1].split()
 
 
+def loaded_modules(script: str, **env: str) -> set[str]:
+    """The modules that are loaded once a script has ended."""
+    whole = f"import atexit, sys\natexit.register(lambda: print(*sys.modules, file=sys.stderr))\n{script}"
+    done = subprocess.run(
+        [sys.executable, "-c", whole], capture_output=True, text=True, timeout=60, env={**os.environ, **env}
+    )
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.splitlines()[-1].split())
+
+
+def test_a_command_loads_little_more_than_the_http_library() -> None:
+    """The start of `corral jobs` is at most 1.3 times that of the HTTP library; the time itself is in `make bench`."""
+    job = {"ended_at": "2026-01-01T00:00:00Z", "end_reason": "exit_code", "exit_code": 0, "message": "", "array": None}
+    row = {"id": "j-1", "name": "one", "user": "ann", "state": "completed", "queue": "default", "priority": 5}
+    rest = {"pinned_at": None, "nodes": 1, "gpus": 1, "created_at": "2026-01-01T00:00:00Z", "started_at": None}
+    page = {"items": [{**job, **row, **rest, "image": None, "allocation": None}], "next_cursor": None}
+    program = "import sys\nsys.argv = ['corral', 'jobs', '-a']\nfrom corral.cli.entry import main\nmain()"
+    with scripted(lambda seen, before: as_json(page)) as server:
+        loaded = loaded_modules(program, CORRAL_SERVER=server.url)
+    bare = loaded_modules("import httpx")
+    areas = {name.split(".")[2] for name in loaded if name.startswith("corral.client.") and name.count(".") == 3}
+    assert {"pydantic", "pygments", "asyncio", "click"}.isdisjoint(loaded)
+    assert areas == {"http", "jobs"}
+    assert len(loaded) <= 1.5 * len(bare)
+
+
+def test_every_place_has_the_commands_that_the_table_names() -> None:
+    for place in PLACES:
+        found = place.load()
+        own = (place.name,) if place.name else tuple(_name_of(one) for one in found.registered_commands)
+        assert place.words == own
+
+
+def _name_of(entry: Any) -> str:
+    return str(entry.name or entry.callback.__name__)
+
+
 @pytest.mark.parametrize("args", ["--help", "submit --help", "queue create --help"])
 def test_help_loads_nothing_heavy(args: str) -> None:
     """Milliseconds depend on the machine; what is loaded does not."""
@@ -188,11 +228,12 @@ def test_of_a_command_line_only_what_it_names_is_put_together(before: tuple[str,
 
 @pytest.mark.parametrize("typed", [[], ["--help"], ["jbos"], ["-o"], ["-o", "jobs"], ["--version"]])
 def test_without_a_command_all_commands_are_listed(typed: list[str]) -> None:
-    assert part_for(typed) is app
+    whole: Any = typer.main.get_command(part_for(typed))
+    assert whole.commands.keys() == {path[0] for path in ALL if len(path) == 1}
 
 
 def test_options_before_the_command_that_take_a_value_are_known() -> None:
-    root = typer.main.get_command(app)
+    root = COMMAND
     valued = {name for option in root.params for name in option.opts if not getattr(option, "is_flag", False)}
     assert valued == VALUED_OPTIONS
 

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from corral.cli.jobs.presets.presets import app
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Terminal, YesOption, command
 
 if TYPE_CHECKING:
     from corral.client.views import PresetAssetView
-
-app = typer.Typer()
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="As users pick it.")]
 VolumeOption = Annotated[

@@ -1,0 +1,54 @@
+"""Commands whose usual values need no validation library.
+
+Typer checks the value of every option by pydantic, also of an option that was not typed. Loading pydantic takes half as
+long as a command itself. So values that cannot be wrong are passed on as they are: an option that was left out, a text
+where a text is expected, a number that is the default. Everything else is checked by Typer as always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from typer.core import TyperCommand, TyperGroup
+
+#: Types of which a value is valid as it is, if it is the default.
+_PLAIN = (str, int, float, bool)
+
+
+class _QuickCoercion:
+    """Stands before Typer's own coercion of one option or argument."""
+
+    def __init__(self, own: Callable[[], Any]) -> None:
+        self._own = own
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        if value is None:
+            return () if param.multiple or param.nargs == -1 else None
+        annotation = param.type_descriptor.annotation
+        is_default = type(value) is annotation and annotation in _PLAIN and value == param.default
+        if is_default or (annotation is str and type(value) is str and param.nargs == 1):
+            return value
+        return self._own().coerce(value, param=param, ctx=ctx)
+
+
+def _made_quick(params: list[Any]) -> list[Any]:
+    """The options and arguments, the help option among them, with the quick coercion before their own."""
+    for param in params:
+        if "get_runtime_param" not in vars(param):
+            param.get_runtime_param = _constant(_QuickCoercion(param.get_runtime_param))
+    return params
+
+
+def _constant(value: Any) -> Callable[[], Any]:
+    return lambda: value
+
+
+class QuickCommand(TyperCommand):
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _made_quick(super().get_params(ctx))
+
+
+class QuickGroup(TyperGroup):
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _made_quick(super().get_params(ctx))
