@@ -18,6 +18,8 @@ MAX_COUNT = 1_000_000
 
 _DURATION_UNITS = {"w": 604800, "d": 86400, "h": 3600, "m": 60, "s": 1}
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)([wdhms])")
+#: As clocks and Slurm write it: 1:30:00, 2-12:00:00. Without seconds it could be minutes or hours.
+_CLOCK = re.compile(r"(?:(\d{1,4})-)?(\d{1,3}):([0-5]\d):([0-5]\d)")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kmgtp]?)(i?)(b?)", re.IGNORECASE)
 _SIZE_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
@@ -27,7 +29,7 @@ SIZE_HINT = "write bytes, or a text such as 16GiB or 500M"
 
 
 def parse_duration(value: str | int | float) -> float:
-    """Seconds from a number of seconds or from a text such as "2h", "90m" or "1d12h". Raises ValueError."""
+    """Seconds from a number of seconds or from a text such as "2h", "90m", "1d12h" or "1:30:00". Raises ValueError."""
     seconds = _duration_of_text(value.strip()) if isinstance(value, str) else _plain_number(value, DURATION_HINT)
     if not 0 <= seconds <= MAX_DURATION_SECONDS:
         raise ValueError(f"a duration is between 0 seconds and ten years, got {value!r}")
@@ -102,6 +104,9 @@ def format_bytes(size: int) -> str:
 def _duration_of_text(text: str) -> float:
     if _NUMBER.fullmatch(text):
         return float(text)
+    if clock := _CLOCK.fullmatch(text):
+        days, hours, minutes, seconds = (int(part or 0) for part in clock.groups())
+        return float(days * 86400 + hours * 3600 + minutes * 60 + seconds)
     lowered = text.lower()
     parts = _DURATION_PART.findall(lowered)
     units = [unit for _, unit in parts]

@@ -30,6 +30,9 @@ from corral.core.quantities import (
         ("1.5h", 5400),
         (" 1H30M ", 5400),
         ("1w", 604800),
+        ("1:00:00", 3600),
+        ("0:00:05", 5),
+        ("2-12:30:00", 2 * 86400 + 45000),
         (0, 0),
         (0.5, 0.5),
     ],
@@ -40,7 +43,25 @@ def test_durations(text: str | float, seconds: float) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "h", "2x", "12h1d", "1h1h", "-5", -5, "two hours", math.inf, math.nan, True, "99999999d", "1h 30m", 10**400],
+    [
+        "",
+        "h",
+        "2x",
+        "12h1d",
+        "1h1h",
+        "-5",
+        -5,
+        "two hours",
+        math.inf,
+        math.nan,
+        True,
+        "99999999d",
+        "1h 30m",
+        10**400,
+        "1:30",
+        "1:60:00",
+        "1:00:99",
+    ],
 )
 def test_what_is_not_a_duration_is_refused_in_words(text: str | float) -> None:
     with pytest.raises(ValueError, match=r"duration|number"):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corral.cli.terminal.failures import Refused
-from corral.cli.terminal.terminal import Terminal, command
+from corral.cli.terminal.terminal import Terminal, YesOption, command
 
 if TYPE_CHECKING:
     from corral.engines.local.faults import Faults, GpuFault
@@ -90,8 +90,10 @@ def lose_node(
     terminal: Terminal,
     node: Annotated[str, typer.Argument(metavar="NODE", help="A virtual node, as `corral nodes` lists it.")],
     home: HomeOption = None,
+    yes: YesOption = False,
 ) -> None:
     """Make a node go down. Its jobs are killed; `clear` brings the node back."""
+    terminal.confirm(f"Make {node} go down, and kill its jobs?", assume_yes=yes, is_reversible=True)
     home = _home(home)
     fleet = _fleet(home)
     if node not in fleet:

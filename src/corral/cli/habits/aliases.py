@@ -30,7 +30,7 @@ NOUNS: Mapping[str, tuple[str, ...]] = {
     "gpus": ("gpu",),
     "group": ("groups",),
     "image": ("images",),
-    "jobs": ("job",),
+    "jobs": ("job", "pod", "pods"),
     "key": ("keys",),
     "licence": ("licences", "license", "licenses"),
     "nodes": ("node",),
@@ -73,6 +73,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "log": ("logs",),
     "attach": ("logs", "-f"),
     "apply": ("submit",),
+    "exec": ("shell",),
     "create": ("submit",),
     "cordon": ("nodes", "cordon"),
     "uncordon": ("nodes", "uncordon"),
@@ -125,7 +126,8 @@ VERBS: Mapping[str, tuple[str, ...]] = {
 JOB_VERBS: Mapping[str, str] = {
     **{verb: verb for verb in ("submit", "run", "show", "why", "logs", "stop", "start", "requeue", "resize", "extend")},
     **{verb: verb for verb in ("edit", "keep", "rm", "clone", "files", "checkpoints", "checkpoint")},
-    **{verb: verb for verb in ("pin", "unpin", "move")},
+    **{verb: verb for verb in ("pin", "unpin", "move", "wait", "restart", "curves", "shell")},
+    "exec": "shell",
     "ls": "jobs",
     "list": "jobs",
     "get": "show",
@@ -189,9 +191,10 @@ def _noun_first(verb: str, rest: list[str], place: int) -> list[str] | None:
         return ["status", *rest[:place], *rest[place + 1 :]] if (verb, rest[place]) == ("get", "all") else None
     others = [*rest[:place], *rest[place + 1 :]]
     is_named = first_word(others, 0) is not None
-    if verb in ("get", "list") and not is_named:
+    own = VERBS_BEFORE_NOUNS[verb]
+    # `describe jobs` describes all of them; `describe queue` may mean a job of that name
+    if not is_named and (verb in ("get", "list") or (own == "show" and rest[place].endswith("s"))):
         return [noun, *others]
     if not is_named:
         return None
-    own = VERBS_BEFORE_NOUNS[verb]
     return [JOB_VERBS[own], *others] if noun == "jobs" else [noun, own, *others]

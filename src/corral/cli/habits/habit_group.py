@@ -9,6 +9,8 @@ from corral.cli.habits.aliases import NOT_SUGGESTED, VERBS, first_word
 from corral.cli.habits.quick_values import QuickGroup
 
 _HELP = ("-h", "--help")
+#: The key under which the verb is stored that stands for a command's own one.
+TYPED_VERB = "corral.typed_verb"
 
 
 class HabitGroup(QuickGroup):
@@ -17,6 +19,8 @@ class HabitGroup(QuickGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, found, rest = self._click_resolve_command(ctx, args)
+        if found is not None and args and args[0] != found.name and args[0] in VERBS:
+            ctx.meta[TYPED_VERB] = args[0]
         # usage and messages name the command, not its alias
         return (found.name if found is not None else name), found, rest
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from corral.cli.habits.habit_group import suggestion
+from corral.cli.habits.habit_group import TYPED_VERB, suggestion
 from corral.cli.terminal.failures import WrongUsage, flag_of
 
 #: Kinds of validation errors, as pydantic names them, with the sentence for each.
@@ -31,28 +31,63 @@ _CHOICES = re.compile(r"'(?P<typed>.*)' is not one of (?P<choices>.*?)\.?$")
 _COMMAND = re.compile(r"No such command '(?P<typed>.*)'\.")
 _EXTRA = re.compile(r"Got unexpected extra argument\(s\) \((?P<words>.*)\)")
 _NEEDS_VALUE = re.compile(r"Option '(?P<flag>.*)' requires an argument")
-#: Flags of other tools, with corral's way.
-FOREIGN_FLAGS: Mapping[str, str] = {
-    "-n": "There are no namespaces; --queue and --user filter lists.",
-    "--namespace": "There are no namespaces; --queue and --user filter lists.",
-    "-l": "Use --search TEXT to filter lists.",
-    "--selector": "Use --search TEXT to filter lists.",
-    "--gres": "Use --gpus N and --model MODEL.",
-    "-p": "Use --queue for the queue of a job.",
-    "--partition": "Use --queue for the queue of a job.",
-    "-N": "Use --nodes N.",
-    "-t": "Use --time, such as 2h.",
-    "-J": "Use --name NAME.",
-    "--job-name": "Use --name NAME.",
-    "-d": "A job always runs in the background; `corral run` waits for it.",
-    "--detach": "A job always runs in the background; `corral run` waits for it.",
-    "--rm": "A job stays until `corral rm`; retention removes old ones.",
-    "-it": "Use `corral workbench` for work at a terminal.",
-    "-v": "Use --mount VOLUME:/path.",
-    "--volume": "Use --mount VOLUME:/path.",
+_TAIL = ("--tail", "Use --tail N.")
+_NODES = ("--nodes", "Use --nodes N: a job has one instance on each node.")
+_FILTERS = ("--queue", "There are no namespaces; --queue and --user filter lists.")
+_SEARCH = ("--search", "Use --search TEXT to filter the list.")
+_GPUS = ("--gpus", "Use --gpus N: they count on each node.")
+_CPUS = ("--cpus", "Use --cpus N: they count on each node.")
+_MEMORY = ("--memory", "Use --memory SIZE, such as 16GiB.")
+_QUEUE = ("--retries", "Use --queue for the queue of a job.")
+_ATTEMPT = ("--attempt", "Use --attempt N for the log of an earlier attempt.")
+_TIME = ("--retries", "Use --time, such as 2h.")
+_NO_TIMES = ("--tail", "Lines of a log have no times; --tail N begins with the last N lines.")
+_NAME = ("--retries", "Use --name NAME.")
+_BACKGROUND = ("--retries", "A job always runs in the background; `corral run` waits for it.")
+_MOUNT = ("--mount", "Use --mount VOLUME:/path.")
+_STAYS = ("--retries", "A job stays until `corral rm`; retention removes old ones.")
+_TERMINAL = ("--retries", "Use `corral workbench` for work at a terminal.")
+_SHELL = ("--rank", "`corral shell` is interactive by itself.")
+#: Flags of other tools, each with an option and a hint; the first one whose option the command has is shown.
+FOREIGN_FLAGS: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "-n": (_TAIL, _NODES, _FILTERS),
+    "-N": (_NODES,),
+    "-G": (_GPUS,),
+    "-c": (_CPUS,),
+    "--ntasks": (_NODES,),
+    "--lines": (_TAIL,),
+    "--namespace": (_FILTERS,),
+    "-l": (_SEARCH, ("--label", "Use --label NAME=VALUE for nodes with a label.")),
+    "--selector": (_SEARCH,),
+    "--gres": (("--model", "Use --gpus N and --model MODEL."),),
+    "--gpus-per-node": (_GPUS,),
+    "--gpus-per-task": (_GPUS,),
+    "--cpus-per-task": (_CPUS,),
+    "--mem": (_MEMORY,),
+    "-m": (_MEMORY,),
+    "-p": (_QUEUE, _ATTEMPT),
+    "--partition": (_QUEUE,),
+    "--previous": (_ATTEMPT,),
+    "--since": (_NO_TIMES,),
+    "--timestamps": (_NO_TIMES,),
+    "-t": (_TIME, _NO_TIMES),
+    "-J": (_NAME,),
+    "--job-name": (_NAME,),
+    "--dependency": (("--after", "Use --after JOB."),),
+    "-d": (_BACKGROUND,),
+    "--detach": (_BACKGROUND,),
+    "--rm": (_STAYS,),
+    "-e": (("--env", "Use --env NAME=VALUE."),),
+    "-i": (_TERMINAL, _SHELL),
+    "-it": (_TERMINAL, _SHELL),
+    "-v": (_MOUNT,),
+    "--volume": (_MOUNT,),
+    "-u": (("--mine", "Use --user NAME."),),
+    "--me": (("--mine", "Use --mine."),),
+    "--format": (("--columns", "Use -o json|yaml|csv|name, and --columns A,B."),),
 }
 #: The same for commands that ask a question.
-QUESTION_FLAGS: Mapping[str, str] = dict.fromkeys(("-f", "--force"), "Use -y to skip the question.")
+QUESTION_FLAGS = dict.fromkeys(("-f", "--force"), (("--yes", "Use -y to skip the question."),))
 
 
 def usage_error(error: typer.TyperException) -> WrongUsage:
@@ -66,7 +101,7 @@ def usage_error(error: typer.TyperException) -> WrongUsage:
     if found := _COMMAND.match(text):
         return _unknown_command(found["typed"], ctx, path)
     if found := _EXTRA.match(text):
-        return WrongUsage(f"{path.removeprefix('corral ')}: {found['words']}: one word too many", hint=explained)
+        return _one_too_many(found["words"], ctx, path, explained)
     param: Any = getattr(error, "param", None)
     if param is None:
         return WrongUsage(_sentence(error.format_message()), hint=explained)
@@ -84,9 +119,23 @@ def _about_option(option: str, text: str, ctx: Any, explained: str) -> WrongUsag
         return WrongUsage(_sentence(text), hint=explained)
     known = [name for param in getattr(getattr(ctx, "command", None), "params", ()) for name in param.opts]
     close = difflib.get_close_matches(option, [name for name in known if name.startswith("--")], n=1, cutoff=0.7)
-    foreign = QUESTION_FLAGS if "--yes" in known else FOREIGN_FLAGS
-    hint = foreign.get(option) or (f"Did you mean {close[0]}?" if close else explained)
+    foreign = {**FOREIGN_FLAGS, **QUESTION_FLAGS}.get(option, ())
+    hint = next((text for needed, text in foreign if needed in known), "")
+    hint = hint or (f"Did you mean {close[0]}?" if close else explained)
     return WrongUsage(f"{option}: there is no such option", hint=hint)
+
+
+def _one_too_many(words: str, ctx: Any, path: str, explained: str) -> WrongUsage:
+    """A word behind all arguments. A verb that stands for another one is named as it was typed."""
+    known = getattr(getattr(getattr(ctx, "parent", None), "command", None), "commands", {})
+    typed = getattr(ctx, "meta", {}).get(TYPED_VERB)
+    if typed is None or not known:
+        return WrongUsage(f"{path.removeprefix('corral ')}: {words}: one word too many", hint=explained)
+    own = path.rpartition(" ")[0]
+    message = f"{own.removeprefix('corral ')} {typed}: {words}: one word too many"
+    if typed == "add" and "edit" in known and any("--add" in param.opts for param in known["edit"].params):
+        return WrongUsage(message, hint=f"`{own} edit NAME --add {words.split()[0]}` adds one; `{path}` creates.")
+    return WrongUsage(message, hint=f"`{own} {typed}` is `{path}` here. {explained}")
 
 
 def _unknown_command(typed: str, ctx: Any, path: str) -> WrongUsage:

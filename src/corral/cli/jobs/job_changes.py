@@ -1,4 +1,4 @@
-"""`corral stop`, `start`, `requeue`, `resize`, `migrate`, `extend`, `edit`, `keep`, `rm`: change jobs, or an array."""
+"""`corral stop`, `start`, `restart`, `requeue`, `resize`, `migrate`, `extend`, `edit`, `keep`, `rm`: change jobs."""
 
 from __future__ import annotations
 
@@ -70,6 +70,18 @@ def start(terminal: Terminal, jobs: SomeJobsArgument = None, array: arrays.Array
 def requeue(terminal: Terminal, jobs: JobsArgument) -> None:
     """Requeue running jobs: they save, end, and later resume from their last checkpoint."""
     change_each(terminal, jobs, lambda client, job: client.jobs.requeue(job), _state_text)
+
+
+@command(app, "restart", section=Section.DAILY, examples=["corral restart j-12", "corral restart j-12 j-13"])
+def restart(terminal: Terminal, jobs: JobsArgument) -> None:
+    """Run jobs again from their last checkpoint: a running job is requeued, an ended one is queued."""
+
+    def again(client: Client, job: str) -> JobView:
+        view = client.jobs.get(job)
+        runs = view["state"] in ("starting", "running")
+        return client.jobs.requeue(view["id"]) if runs else client.jobs.start(view["id"])
+
+    change_each(terminal, jobs, again, _state_text)
 
 
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")]

@@ -75,8 +75,10 @@ class JobOption:
 
     def declared(self, command: JobCommand) -> inspect.Parameter:
         negated = f"/--no-{self.parameter}" if self.field == "preemptible" else ""
+        letters = (self.option.letter,) if self.option.letter and command is SUBMIT else ()
         option = typer.Option(
             f"{self.long_flag}{negated}",
+            *letters,
             metavar=self.option.metavar,
             help=self.help[command],
             autocompletion=_COMPLETED.get(self.field),

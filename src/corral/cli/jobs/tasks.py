@@ -15,7 +15,7 @@ from corral.cli.fleet.status import held_gpus, status
 from corral.cli.jobs.job_texts import state_line
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import Refused, WrongUsage
-from corral.cli.terminal.terminal import Section, Terminal, command
+from corral.cli.terminal.terminal import Section, Terminal, YesOption, command
 
 app = typer.Typer()
 
@@ -102,8 +102,10 @@ def start_program(
 
 
 @command(app, "release", section=Section.TASKS, examples=["corral release training_task_1"])
-def release(terminal: Terminal, task: TaskArgument) -> None:
+def release(terminal: Terminal, task: TaskArgument, yes: YesOption = False) -> None:
     """Release a task's GPUs; a program on them is stopped."""
+    question = f"Release the GPUs of task {task}, and stop its program?"
+    terminal.confirm(question, assume_yes=yes, is_reversible=True)
     with terminal.client() as client:
         job = client.tasks.release(task)
     terminal.answer(job, f"Task {task}: released ({job['id']} is {job['state']})")
@@ -151,7 +153,7 @@ def gpu_manager(
     elif started is not None:
         start_program(terminal, started)
     elif released is not None:
-        release(terminal, released)
+        release(terminal, released, yes=True)
     elif show_status:
         status(terminal, classic=True)
     else:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from corral.cli.terminal import formats
+from corral.cli.terminal.hints import none_found
 from corral.cli.terminal.terminal import Terminal, command
 
 if TYPE_CHECKING:
@@ -70,10 +71,10 @@ def list_checks(
     """List checks with their results, the newest first."""
     with terminal.client() as client:
         found = [check for check, _ in zip(client.fleet.health_checks(gpu=gpu, node=node), range(limit), strict=False)]
+        hint = "Check one: corral health run NODE"
+        empty = "" if terminal.as_json else none_found(client, found, "No GPU was checked yet.", hint)
     now = terminal.now()
-    terminal.table(
-        TITLES, found, lambda check: _row(check, now), empty="No GPU was checked yet: corral health run NODE"
-    )
+    terminal.table(TITLES, found, lambda check: _row(check, now), empty=empty)
 
 
 @command(

@@ -11,6 +11,7 @@ import typer
 from corral.cli.scheduling.queues import NO_LIMIT
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
+from corral.cli.terminal.hints import none_found
 from corral.cli.terminal.terminal import Terminal, YesOption, command
 
 if TYPE_CHECKING:
@@ -185,11 +186,13 @@ def price_ls(terminal: Terminal) -> None:
     """List the prices of GPU models. A model without one has weight 1 and costs no money."""
     with terminal.client() as client:
         found = client.budgets.prices()
+        hint = "Set one: corral budget price set H200 --money 2.50 --currency EUR"
+        empty = "" if terminal.as_json else none_found(client, found["items"], "No prices.", hint)
     terminal.table(
         ("MODEL", "WEIGHT>", f"PRICE PER HOUR{' IN ' + found['currency'] if found['currency'] else ''}>"),
         found["items"],
         lambda view: (view["model"], _text(view["weight_micro"]), _text(view["money_micro"])),
-        empty="No prices. Set one: corral budget price set H200 --money 2.50 --currency EUR",
+        empty=empty,
     )
 
 

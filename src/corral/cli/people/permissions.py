@@ -11,6 +11,7 @@ import typer
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Terminal, YesOption, command
+from corral.core.os_errors import unreadable
 
 group_app = typer.Typer(help="Manage permissions of users (operators).", no_args_is_help=True)
 key_app = typer.Typer(help="Manage your own SSH public keys.", no_args_is_help=True)
@@ -160,7 +161,7 @@ def _read(file: str) -> str:
     try:
         return sys.stdin.read() if file == "-" else Path(file).expanduser().read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise WrongUsage(f"{file} cannot be read: {error}") from error
+        raise WrongUsage(f"{file} cannot be read: {unreadable(error)}") from error
 
 
 @command(key_app, "rm", examples=["corral key rm -y k-1f2e3d4c5b6a7988"])

@@ -9,6 +9,7 @@ import typer
 from corral.cli.scheduling.queues import NO_LIMIT
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
+from corral.cli.terminal.hints import none_found
 from corral.cli.terminal.terminal import Section, Terminal, command
 
 if TYPE_CHECKING:
@@ -31,18 +32,20 @@ def show(
     with terminal.client() as client:
         # all users may see their own quota; only operators see those of others
         quota = client.quotas.mine() if user is None else client.quotas.get(user)
+        name = quota["user"]
+        kinds = [(kind, limits) for kind, limits in quota["kinds"].items() if _is_limited(limits)]
+        hint = f"Set one: corral quota set {name} --kind training --gpus 8"
+        empty = "" if terminal.as_json else none_found(client, kinds, f"{name} has no quota.", hint)
     if terminal.as_json:
         terminal.json(quota)
         return
-    name = quota["user"]
-    kinds = [(kind, limits) for kind, limits in quota["kinds"].items() if _is_limited(limits)]
     volumes = [(kind, held) for kind, held in quota["volumes"].items() if held["limit"] is not None]
     if kinds or not volumes:
         terminal.table(
             ("KIND", "GPUS>", "CPUS>", "MEMORY>"),
             kinds,
             lambda entry: (entry[0], _of(entry[1]["gpus"]), _of(entry[1]["cpus"]), _bytes_of(entry[1]["memory_bytes"])),
-            empty=f"{name} has no quota. Set one: corral quota set {name} --kind training --gpus 8",
+            empty=empty,
         )
     if volumes:
         terminal.table(("VOLUMES", "SIZE>"), volumes, lambda entry: (entry[0], _bytes_of(entry[1])), empty="")

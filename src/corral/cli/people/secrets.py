@@ -11,6 +11,7 @@ import typer
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Terminal, YesOption, command
+from corral.core.os_errors import unreadable
 
 app = typer.Typer(help="Manage secrets, which jobs get as variables or files.", no_args_is_help=True)
 
@@ -79,7 +80,7 @@ def _value(terminal: Terminal, file: Path | None) -> str:
         try:
             value = file.read_text()
         except (OSError, UnicodeDecodeError) as error:
-            raise WrongUsage(f"{file} cannot be read: {error}") from None
+            raise WrongUsage(f"{file} cannot be read: {unreadable(error)}") from None
     elif terminal.is_interactive:
         value = str(typer.prompt("Value", hide_input=True, err=True))
     else:

@@ -9,6 +9,7 @@ import typer
 
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
+from corral.cli.terminal.hints import none_found
 from corral.cli.terminal.moments import coming_moment
 from corral.cli.terminal.terminal import Terminal, YesOption, command
 
@@ -60,11 +61,13 @@ def ls(
     now = terminal.now()
     with terminal.client() as client:
         found = [view for view in client.reservations.list(pool=pool) if over or view["state"] != "over"]
+        hint = "Reserve: corral reservation create NAME --gpus 8 --group GROUP --until 20:00"
+        empty = "" if terminal.as_json else none_found(client, found, "Nothing is reserved.", hint)
     terminal.table(
         ("NAME", "STATE!", "POOL", "GPUS>", "MODEL", "FOR~", "FROM", "UNTIL", "LENDS", "USED>", "LENT>", "NOTE~?"),
         sorted(found, key=lambda view: (view["since"], view["name"])),
         lambda view: _row(view, now),
-        empty="Nothing is reserved. Reserve: corral reservation create NAME --gpus 8 --group GROUP --until 20:00",
+        empty=empty,
     )
 
 

@@ -29,8 +29,9 @@ def change_each(
             except ClientError as error:
                 if len(names) == 1:
                     raise
-                failed.append(error)
-                terminal.note(problem(error) if terminal.as_json else f"{name}: {readable(error)}")
+                own = terminal.in_own_words(error)
+                failed.append(own)
+                terminal.note(problem(own) if terminal.as_json else f"{name}: {readable(own)}")
             else:
                 done.append(view)
                 terminal.say(text(view))

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from corral.cli.habits.listings import listing
 from corral.client.http.errors import ApiProblem, ClientError, Forbidden, NotFound, NotSignedIn, ServerUnreachable
 
 REFUSED = 1
@@ -68,21 +69,28 @@ def in_words_of(error: ClientError, ctx: Any) -> ClientError:
         return error
     if isinstance(error, NotFound):
         problem = {key: value for key, value in error.problem.items() if key != "errors"}
-        return type(error)(error.status, {"hint": _listing(ctx), **problem})
+        return type(error)(error.status, {"hint": listing(error.message, ctx.command_path), **problem})
     if not error.field_errors:
         return error
     flags = {param.name: flag_of(param) for param in ctx.command.params if param.name not in (None, *_OF_EVERY_COMMAND)}
-    named = [{"field": _flag_for(field, flags), "message": message} for field, message in error.field_errors]
+    named = [
+        {"field": _shown_field(field, message, flags, error.status), "message": message}
+        for field, message in error.field_errors
+    ]
     changed = {**error.problem, "errors": named}
     if error.status == BAD_VALUE and not error.hint:
-        changed["hint"] = explained
+        changed["hint"] = listing(named[0]["message"], ctx.command_path) if len(named) == 1 else explained
+        changed["hint"] = changed["hint"] or explained
     return type(error)(error.status, changed)
 
 
-def _listing(ctx: Any) -> str:
-    """The command that lists what was looked for."""
-    noun = ctx.command_path.split()[1:-1]
-    return f"`corral {' '.join(noun)} ls` lists them." if noun else "`corral jobs -a` lists jobs."
+def _shown_field(field: str, message: str, flags: Mapping[str, str], status: int) -> str:
+    """The flag of a field. A field that no option of the command sets is a word of the API: it is left out where the
+    message is a sentence without it."""
+    flag = _flag_for(field, flags)
+    is_sentence = status != BAD_VALUE or message.startswith("there is no ")
+    is_option = flag.startswith("--") or not _FIELD.fullmatch(field)
+    return flag if is_option or not is_sentence else ""
 
 
 def _flag_for(field: str, flags: Mapping[str, str]) -> str:
@@ -108,14 +116,18 @@ def readable(error: ClientError) -> str:
     """The error as text: what is wrong, in which field, and what to do."""
     fields = error.field_errors if isinstance(error, ApiProblem) else []
     if isinstance(error, ApiProblem) and len(fields) > 1:
-        lines = [f"Error: {error.title}", *(f"  {field}: {message}" for field, message in fields)]
-    elif len(fields) == 1 and fields[0][0]:
-        lines = [f"Error: {fields[0][0]}: {fields[0][1]}"]
+        lines = [f"Error: {error.title}", *(f"  {_placed(field, message)}" for field, message in fields)]
+    elif len(fields) == 1:
+        lines = [f"Error: {_placed(*fields[0])}"]
     else:
         lines = [f"Error: {error.message}"]
     if error.hint:
         lines.append(f"Hint: {error.hint}")
     return "\n".join(lines)
+
+
+def _placed(field: str, message: str) -> str:
+    return f"{field}: {message}" if field else message
 
 
 def problem(error: ClientError) -> str:

@@ -112,8 +112,12 @@ WATCH_SECONDS = 2.0
 class Terminal:
     """The user or the script that runs a command: its input, output and options."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(
+        self, options: Options, in_own_words: Callable[[ClientError], ClientError] = lambda error: error
+    ) -> None:
         self._options = options
+        #: an error of the server in the words of the command that runs
+        self.in_own_words = in_own_words
         self.output = Output.NAME if options.quiet else options.output or Output.TABLE
         #: whether the answer is a document: JSON, or another format for programs
         self.as_json = not self.output.is_for_people
@@ -337,14 +341,14 @@ def _with_terminal(function: Callable[..., None], *, shared: Mapping[str, Any]) 
         if ctx.invoked_subcommand is not None:
             keep_options(ctx, options)
             return
-        terminal = Terminal(options)
+        terminal = Terminal(options, functools.partial(in_words_of, ctx=ctx))
         try:
             if typed.watch:
                 terminal.watching(functools.partial(function, terminal, **arguments))
             else:
                 function(terminal, **arguments)
         except ClientError as error:
-            raise terminal.fail(in_words_of(error, ctx)) from error
+            raise terminal.fail(terminal.in_own_words(error)) from error
         except ModuleNotFoundError as error:
             if (refusal := missing_part(error)) is None:
                 raise

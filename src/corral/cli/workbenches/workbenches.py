@@ -93,8 +93,9 @@ def start(terminal: Terminal, name: NameArgument) -> None:
 
 
 @command(app, "stop", examples=["corral workbench stop bench"])
-def stop(terminal: Terminal, name: NameArgument) -> None:
+def stop(terminal: Terminal, name: NameArgument, yes: YesOption = False) -> None:
     """Stop a workbench and release its GPUs. Settings and files stay; its processes end."""
+    terminal.confirm(f"Stop workbench {name}, and end its processes?", assume_yes=yes, is_reversible=True)
     with terminal.client() as client:
         view = client.workbenches.stop(name)
     terminal.answer(view, f"Workbench {view['name']} ({view['id']}) is {view['state']}.")

@@ -64,6 +64,8 @@ class Option:
     type: Any = str
     #: on the command line, and a second key of job files; default: the field's name
     flag: str = ""
+    #: a letter that Slurm has for the same, at the commands that submit
+    letter: str = ""
     metavar: str | None = None
     read: Reader = Reader.TYPED
     #: the text that `clone` and `edit` accept to take a setting away, and the value in the request

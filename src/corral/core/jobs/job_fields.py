@@ -44,11 +44,12 @@ _ROWS = (
     JobField(
         name="name",
         option=Option(
+            letter="-J",
             help={
                 SUBMIT: "The job's name, unique among your jobs.",
                 CLONE: "The clone's name; default: the old one with a number.",
                 PRESET_RUN: "The job's name, unique among your jobs.",
-            }
+            },
         ),
     ),
     JobField(

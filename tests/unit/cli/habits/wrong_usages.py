@@ -28,7 +28,8 @@ class WrongUsage:
 
     def check(self, code: int, out: str, err: str) -> None:
         assert (code, out) == (self.code, "")
-        assert err == f"Error: {self.error}\nHint: {self.hint}\n"
+        hint = f"Hint: {self.hint}\n" if self.hint else ""
+        assert err == f"Error: {self.error}\n{hint}"
         assert not INTERNAL.search(err)
 
 

@@ -12,6 +12,7 @@ from corral.cli.jobs.presets.presets import app
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Terminal, YesOption, command
+from corral.core.os_errors import unreadable
 
 if TYPE_CHECKING:
     from corral.client.views import PresetAssetView
@@ -146,7 +147,7 @@ def _classes(listed: str | None, file: Path | None) -> list[str] | None:
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise WrongUsage(f"cannot read {file}: {error}") from error
+        raise WrongUsage(f"cannot read {file}: {unreadable(error)}") from error
     return [line.strip() for line in lines if line.strip()]
 
 

@@ -186,10 +186,10 @@ def _start_lines(plan: PlanView, now: float) -> list[str]:
     return lines
 
 
-def wait_for_end(terminal: Terminal, client: Client, jobs: Sequence[JobView]) -> None:
+def wait_for_end(terminal: Terminal, client: Client, jobs: Sequence[JobView], *, are_new: bool = True) -> None:
     """Wait until all jobs have ended; the first job that did not complete gives the exit code."""
     from corral.client.http.streams import Patience
-    from corral.client.jobs.jobs import exit_status
+    from corral.client.jobs.jobs import ENDED_STATES, exit_status
 
     def lost(error: ClientError) -> None:
         terminal.note(f"{error.message} Still trying; the job is not affected.")
@@ -199,7 +199,9 @@ def wait_for_end(terminal: Terminal, client: Client, jobs: Sequence[JobView]) ->
 
     ended: list[JobView] = []
     for job in jobs:
-        terminal.note(f"Submitted {job['id']} ({job['name']}), {job['state']}. Ctrl-C stops waiting, not the job.")
+        begun = f"Submitted {job['id']} ({job['name']}), {job['state']}."
+        did = begun if are_new else f"{job['id']} {state_line(job)}."
+        terminal.note(did if job["state"] in ENDED_STATES else f"{did} Ctrl-C stops waiting, not the job.")
     for job in jobs:
         try:
             ended.append(client.jobs.wait(job["id"], patience=Patience(on_lost=lost), on_change=changed, first=job))
