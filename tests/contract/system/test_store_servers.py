@@ -65,7 +65,8 @@ def test_servers_announce_themselves_and_leave(stores: dict[str, SqlStore]) -> N
     registry = stores["one"].registry()
     registry.announce(server("one"))
     registry.announce(server("two"))
-    registry.seen("two", 41)
+    assert registry.seen("two", 41)
+    assert not registry.seen("three", 41)
     one, two = registry.all()
     assert (one.name, one.url, one.key, one.may_lead, one.place) == ("one", "http://one:8470", "key of one", True, 0)
     assert two.place == 41

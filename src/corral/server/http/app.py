@@ -28,7 +28,7 @@ VERSION = version("corral")
 def build_app(context: ServerContext, console: ConsoleFiles | None = None, *, peer: Peer | None = None) -> FastAPI:
     """The application for the parts in `context`. With `peer` it is one of several servers: `app.state.context` is
     replaced when this one becomes the leader."""
-    app = _app(context.metrics, peer)
+    app = _app(context.metrics, peer, context.settings.high_availability.ca)
     rest = RestOfRoutes(app)
     app.router.routes[:] = [WorkbenchSites(), *loaded(FIRST), rest]
     app.state.context = context
@@ -73,7 +73,7 @@ def bare_app() -> FastAPI:
     return app
 
 
-def _app(metrics: ServerMetrics, peer: Peer | None = None) -> FastAPI:
+def _app(metrics: ServerMetrics, peer: Peer | None = None, ca: str | None = None) -> FastAPI:
     # The description is served by a route of our own, to signed-in users.
     app = FastAPI(title="corral", version=VERSION, openapi_url=None, docs_url=None, redoc_url=None)
     # An address with a trailing slash is wrong: a redirect would drop the body.
@@ -81,6 +81,6 @@ def _app(metrics: ServerMetrics, peer: Peer | None = None) -> FastAPI:
     install_problem_handlers(app)
     if peer is not None:
         # A layer of its own, which a single server does not pay for.
-        app.add_middleware(Forwarding, peer=peer)
+        app.add_middleware(Forwarding, peer=peer, ca=ca)
     app.add_middleware(RequestEnvelope, observe=metrics.observe_request)
     return app

@@ -114,7 +114,7 @@ def _alone(base: Foundation) -> Servers:
     address = base.settings.server
     own = ServerRecord(
         name=base.settings.high_availability.name_at(address.port),
-        url=base.settings.high_availability.url_at(address.host, address.port),
+        url=base.settings.high_availability.url_at(address.host, address.port, has_tls=address.has_tls),
         host=socket.gethostname(),
         pid=os.getpid(),
         version=VERSION,

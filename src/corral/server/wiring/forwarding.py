@@ -2,6 +2,8 @@
 
 - Changes go to the leader, with the caller's own credentials. Without a leader they are refused with 503.
 - Reads of what only the leader measures go to the leader, and are answered here if it does not answer soon.
+- Pages of workbenches and apps, shells and tunnels go to the leader, which has the engines and the tickets; without a
+  leader they are refused with 503.
 - Everything else is answered here.
 
 A forwarded request names the server that forwarded it, and is never forwarded again.
@@ -12,15 +14,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import ssl
 from collections.abc import AsyncIterator
 from typing import Protocol
 
 import httpx
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocket
 
 from corral.server.auth.callers import SAFE_METHODS
 from corral.server.http.problems import Problem, store_unavailable
+from corral.server.wiring.forwarded_sockets import forward_socket
 
 log = logging.getLogger("corral.server.forwarding")
 
@@ -35,6 +40,8 @@ SKIP_SECONDS = 3.0
 ANSWER_SECONDS = 300.0
 #: How often a waiting request looks whether another server leads by now.
 LOOK_SECONDS = 0.2
+#: The same for a WebSocket that is open.
+SOCKET_LOOK_SECONDS = 1.0
 #: How long the answer to a change waits until this server has followed it.
 FOLLOW_SECONDS = 2.0
 RETRY_AFTER_SECONDS = 1
@@ -49,6 +56,8 @@ LEADER_FIRST = re.compile(
 )
 #: Reads that are changes as well: the end of a sign-in with a provider.
 LEADER_ONLY = re.compile(r"/api/v1/auth/.*")
+#: Pages of workbenches and apps at the console's own origin.
+PAGES = re.compile(r"/workbenches/[^/]+/(jupyter|enter)(/.*)?|/apps/[^/]+(/.*)?", re.DOTALL)
 _HOP_BY_HOP = frozenset(
     {
         b"connection",
@@ -82,6 +91,9 @@ class Peer(Protocol):
 
     def leader_url(self) -> str | None: ...
 
+    def is_page(self, scope: Scope) -> bool:
+        """Whether the request is for the origin of a workbench or an app."""
+
     def is_server(self, name: str, key: str) -> bool: ...
 
     async def caught_up(self) -> None:
@@ -99,7 +111,9 @@ class LeaderUnavailable(Exception):
 class Forwarding:
     """An ASGI layer around the application."""
 
-    def __init__(self, app: ASGIApp, *, peer: Peer) -> None:
+    def __init__(self, app: ASGIApp, *, peer: Peer, ca: str | None = None) -> None:
+        """`ca` has the authorities of the other servers' certificates; None: those of this machine."""
+        self._tls = ssl.create_default_context(cafile=ca)
         self._app = app
         self._peer = peer
         #: reads do not wait for a leader that did not answer lately, in the loop's time
@@ -109,10 +123,11 @@ class Forwarding:
             timeout=httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS),
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
             trust_env=False,
+            verify=self._tls,
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
         mark = dict(scope["headers"]).get(MARK.lower().encode(), b"").decode("latin-1")
@@ -120,7 +135,17 @@ class Forwarding:
         if self._peer.is_leading:
             await self._app(self._believed(scope, mark), receive, sending)
             return
+        if scope["type"] == "websocket":
+            await self._forwarded_socket(scope, receive, send, mark)
+            return
         is_read, path = scope["method"] in SAFE_METHODS, scope["path"]
+        if PAGES.fullmatch(path) or self._peer.is_page(scope):
+            leader = None if mark else self._peer.leader_url()
+            if leader is None:
+                await no_leader().response()(scope, receive, sending)
+            else:
+                await self._forwarded(leader, scope, receive, sending, is_read=False)
+            return
         if is_read and (mark or not (LEADER_FIRST.fullmatch(path) or LEADER_ONLY.fullmatch(path))):
             await self._app(scope, receive, sending)
             return
@@ -164,6 +189,19 @@ class Forwarding:
             await _pass_on(answer, body, send)
         finally:
             await answer.aclose()
+
+    async def _forwarded_socket(self, scope: Scope, receive: Receive, send: Send, mark: str) -> None:
+        websocket, leader = WebSocket(scope, receive, send), self._peer.leader_url()
+        if mark or leader is None:
+            await websocket.send_denial_response(no_leader().response())
+            return
+
+        async def leads_no_more() -> str:
+            while self._peer.leader_url() == leader:
+                await asyncio.sleep(SOCKET_LOOK_SECONDS)
+            return "another server leads by now"
+
+        await forward_socket(websocket, leader, self._headers(scope), self._tls, leads_no_more, no_leader().response)
 
     async def _answer_of(self, leader: str, scope: Scope, receive: Receive, seconds: float) -> httpx.Response:
         """Raises LeaderUnavailable."""
@@ -218,12 +256,14 @@ class Forwarding:
         return [*kept, scheme, (MARK.encode(), mark.encode("latin-1", "replace"))]
 
     def _believed(self, scope: Scope, mark: str) -> Scope:
-        """The request as the other server received it: with the address of the caller."""
+        """The request as the other server received it: with the address and the scheme of the caller."""
         name, _, rest = mark.partition(" ")
         key, _, address = rest.partition(" ")
         if not address or not self._peer.is_server(name, key):
             return scope
-        return {**scope, "client": (address, 0)}
+        scheme = dict(scope["headers"]).get(b"x-forwarded-proto", b"").decode("latin-1")
+        known = {"scheme": scheme} if scheme in ("http", "https", "ws", "wss") else {}
+        return {**scope, **known, "client": (address, 0)}
 
     async def _follow(self) -> None:
         """The leader has made the change: whatever happens to this server, such as that it becomes the leader itself at

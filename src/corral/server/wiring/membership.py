@@ -10,7 +10,7 @@ import logging
 import secrets
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from corral.control.live.worker import Worker
 from corral.control.ports import LeaseRecord, ServerRecord, ServerRegistry, StoreUnavailable
@@ -106,7 +106,10 @@ class Membership:
         now = self._monotonic()
         if now >= self._seen_at + SEEN_SECONDS:
             self._seen_at = now
-            self.registry.seen(self.own.name, self._place())
+            if not self.registry.seen(self.own.name, self._place()):
+                # An operator has removed the row, or the store was restored.
+                log.warning("the store did not list this server any more: it is announced again")
+                self.registry.announce(replace(self.own, place=self._place()))
             self._others = {server.name: server for server in self.registry.all()}
 
     def _renew(self) -> None:

@@ -16,6 +16,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from fastapi import FastAPI
+from starlette.types import Scope
 
 from corral.control.live.worker import WorkerStopped
 from corral.control.standby.lease import LeaseTimes
@@ -25,7 +26,7 @@ from corral.server.system.servers import Servers
 from corral.server.wiring.assembly import Assembly, assembled
 from corral.server.wiring.foundation import Handover
 from corral.server.wiring.membership import Membership
-from corral.server.wiring.standby import described, may_lead, start_standby
+from corral.server.wiring.standby import check_addresses, described, may_lead, start_standby
 from corral.stores import open_store
 
 log = logging.getLogger("corral.server.membership")
@@ -43,7 +44,7 @@ class OneOfSeveral:
         on_lead: Callable[[Assembly], None],
     ) -> None:
         """Start as a standby; closing `parts` stops everything. `on_lead` is called when this server leads. Raises
-        StoreUnavailable."""
+        StoreUnavailable and UnreachableAddress."""
         self._settings = settings
         self._on_lead = on_lead
         self._lock = threading.Lock()
@@ -55,6 +56,7 @@ class OneOfSeveral:
         own = replace(own, may_lead=not reason, detail=reason)
         registry = self._store.registry()
         parts.callback(registry.close)
+        check_addresses(own, registry.all())
         self._servers = Servers(
             own, last_event=self._last_event, registry=registry, step_down=lambda: self.membership.step_down()
         )
@@ -92,6 +94,9 @@ class OneOfSeveral:
     def leader_url(self) -> str | None:
         leader = self.membership.leader
         return None if leader is None or leader.name == self.name else leader.url
+
+    def is_page(self, scope: Scope) -> bool:
+        return self._standby.context.origins.job_at(scope) is not None
 
     def is_server(self, name: str, key: str) -> bool:
         return self.membership.is_server(name, key)

@@ -35,7 +35,8 @@ from corral.server.wiring.home_lock import HomeLock, HomeLocked
 from corral.server.wiring.home_ownership import RunningElsewhere, held_text
 from corral.server.wiring.promotion import OneOfSeveral
 from corral.server.wiring.server_log import add_log_file, configure_logging
-from corral.server.wiring.tls import CHECK_SECONDS, CertificateFiles, check_certificate
+from corral.server.wiring.standby import UnreachableAddress
+from corral.server.wiring.tls import CHECK_SECONDS, CertificateFiles, check_authorities, check_certificate
 from corral.server.wiring.unavailable import Interim
 from corral.server.workbenches.proxy import MAX_MESSAGE_BYTES
 from corral.server.workbenches.workbench_ports import serve_at
@@ -133,6 +134,8 @@ def run(settings: Settings, *, out: TextIO, demo: bool = False, take_over: bool 
 def run_one_of_several(settings: Settings, *, out: TextIO) -> bool:
     """Serve as a standby, and as the leader when it is this server's turn; returns whether the process is to be
     replaced by a new standby. Raises CannotStart."""
+    if problem := check_authorities(settings.high_availability.ca):
+        raise CannotStart(f"high_availability.ca {settings.high_availability.ca}: {problem}", EXIT_FAILED)
     with ExitStack() as parts:
         listener = _prepared(settings, parts, _own_log(settings), is_shared=True)
         member = _waited(settings, listener, lambda: _start_member(settings, parts, listener, out))
@@ -201,6 +204,8 @@ def _waited(settings: Settings, listener: socket.socket, opened: Callable[[], Op
                 raise CannotStart(held_text(held.holder, settings.home), EXIT_HELD) from None
             except RunningElsewhere as problem:
                 raise CannotStart(str(problem), EXIT_HELD) from None
+            except UnreachableAddress as problem:
+                raise CannotStart(str(problem), EXIT_FAILED) from None
             except StoreRefused as error:
                 raise CannotStart(f"cannot open the store {place}: {error}", EXIT_STORE) from None
             except StoreUnavailable as error:

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import urlsplit
 
 from corral.control.live.changes.audit_events import AuditEvents
 from corral.control.live.unit_of_work import Caller
@@ -28,7 +29,7 @@ from corral.server.monitoring.server_metrics import ServerMetrics
 from corral.server.settings.disk_limits import disk_limits
 from corral.server.settings.settings import Settings
 from corral.server.system.disk_guard import DiskGuard
-from corral.server.system.servers import Servers
+from corral.server.system.servers import ALIVE_SECONDS, Servers
 from corral.server.system.write_proof import FollowProof
 from corral.server.wiring import home_ownership
 from corral.server.wiring.assembly import context_of
@@ -36,6 +37,7 @@ from corral.server.wiring.clusters import unopened
 from corral.server.wiring.foundation import SystemClock, built, event_feed, prepared_home
 from corral.server.wiring.monitoring_assembly import unmonitored
 from corral.server.wiring.worker_assembly import at_rest
+from corral.server.workbenches.workbench_origins import is_loopback
 from corral.stores.database.store import SqlStore
 from corral.stores.jobs.job_directories import DirectoryWorkspace
 
@@ -57,7 +59,7 @@ def described(settings: Settings, host: str, port: int) -> ServerRecord:
     name = section.name_at(port)
     return ServerRecord(
         name=name,
-        url=section.url_at(host, port),
+        url=section.url_at(host, port, has_tls=settings.server.has_tls),
         host=socket.gethostname(),
         pid=os.getpid(),
         version=VERSION,
@@ -65,6 +67,23 @@ def described(settings: Settings, host: str, port: int) -> ServerRecord:
         key=secrets.token_hex(16),
         may_lead=True,
     )
+
+
+class UnreachableAddress(Exception):
+    """A server announces an address that means another machine there."""
+
+
+def check_addresses(own: ServerRecord, others: Sequence[ServerRecord]) -> None:
+    """Servers on several machines reach each other: a loopback address leads each of them to itself. Raises
+    UnreachableAddress."""
+    far = [one for one in others if one.host != own.host and one.unseen_seconds < ALIVE_SECONDS]
+    for one, seen_by in [(own, far), *((other, [own]) for other in far)]:
+        if seen_by and is_loopback(urlsplit(one.url).hostname or ""):
+            raise UnreachableAddress(
+                f"server {one.name} on {one.host} announces {one.url}, at which server {seen_by[0].name} on "
+                f"{seen_by[0].host} cannot reach it: set high_availability.url on {one.host} to an address that the "
+                "other machines reach, or server.host to one, such as 0.0.0.0"
+            )
 
 
 def may_lead(settings: Settings, store: SqlStore) -> str:

@@ -22,6 +22,15 @@ def check_certificate(certificate: str, key: str) -> str:
     return ""
 
 
+def check_authorities(path: str | None) -> str:
+    """Why a file of authorities cannot be used; "" if it can, or there is none."""
+    try:
+        ssl.create_default_context(cafile=path)
+    except (OSError, ValueError) as error:
+        return str(getattr(error, "strerror", None) or error)
+    return ""
+
+
 class CertificateFiles:
     """Reloads a renewed certificate for new connections; open ones keep theirs."""
 

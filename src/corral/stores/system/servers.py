@@ -89,9 +89,9 @@ class PostgresServers:
             )
             connection.execute(_FIRST, {"lease": LEASE})
 
-    def seen(self, name: str, place: int) -> None:
+    def seen(self, name: str, place: int) -> bool:
         with self._connected() as connection:
-            connection.execute(_SEEN, {"name": name, "place": place})
+            return connection.execute(_SEEN, {"name": name, "place": place}).rowcount == 1
 
     def leave(self, name: str, session: str) -> None:
         with self._connected() as connection:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
@@ -14,8 +16,13 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, StreamingResponse
-from starlette.routing import Route
+from starlette.routing import Route, WebSocketRoute
+from starlette.types import Scope
+from starlette.websockets import WebSocket, WebSocketDisconnect
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
 
+from corral.server.wiring import forwarding
 from corral.server.wiring.forwarding import ANSWERED_BY, MARK, Forwarding
 
 
@@ -29,6 +36,9 @@ class Peer:
 
     def leader_url(self) -> str | None:
         return self.leader
+
+    def is_page(self, scope: Scope) -> bool:
+        return dict(scope["headers"]).get(b"host", b"").startswith(b"j-1.")
 
     def is_server(self, name: str, key: str) -> bool:
         return key == f"key-of-{name}"
@@ -62,9 +72,31 @@ async def pieces(_: Request) -> StreamingResponse:
     return StreamingResponse(parts())
 
 
+async def shell(websocket: WebSocket) -> None:
+    """Refuses a caller without a token, tells who has called, and echoes."""
+    if "authorization" not in websocket.headers:
+        await websocket.send_denial_response(JSONResponse({"title": "Not signed in"}, status_code=401))
+        return
+    await websocket.accept(subprotocol=websocket.scope["subprotocols"][0])
+    client = websocket.client.host if websocket.client else ""
+    place, headers = websocket.app.state.place, websocket.headers
+    await websocket.send_json([place, client, headers["host"], headers["authorization"], websocket.url.query])
+    try:
+        await websocket.send_bytes(await websocket.receive_bytes() * 2)
+        await websocket.close(4001, "done")
+    except WebSocketDisconnect:
+        return
+
+
 def application(place: str, peer: Peer) -> Any:
     every = ["GET", "POST", "PUT", "DELETE"]
-    app = Starlette(routes=[Route("/api/v1/pieces", pieces, methods=every), Route("/{path:path}", echo, methods=every)])
+    app = Starlette(
+        routes=[
+            Route("/api/v1/pieces", pieces, methods=every),
+            WebSocketRoute("/api/v1/jobs/{job}/shell", shell),
+            Route("/{path:path}", echo, methods=every),
+        ]
+    )
     app.state.place = place
     return Forwarding(app, peer=peer)
 
@@ -72,19 +104,25 @@ def application(place: str, peer: Peer) -> Any:
 @pytest.fixture
 def leader() -> Iterator[str]:
     """Its address."""
+    with served("leader", Peer("one", is_leading=True)) as url:
+        yield url
+
+
+@contextmanager
+def served(place: str, peer: Peer) -> Iterator[str]:
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     # A request that comes before the server's thread waits; without this line it is refused.
     listener.listen()
-    config = uvicorn.Config(
-        application("leader", Peer("one", is_leading=True)), log_config=None, lifespan="off", ws="none"
-    )
+    config = uvicorn.Config(application(place, peer), log_config=None, lifespan="off", ws="websockets-sansio")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
-    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    server.should_exit = True
-    thread.join(30)
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(30)
 
 
 def ask(peer: Peer, method: str, path: str, **options: Any) -> httpx.Response:
@@ -150,3 +188,63 @@ def test_only_servers_of_the_store_may_name_the_address_of_a_caller() -> None:
     assert forged.json()["client"] == "10.1.2.3"
     true = ask(leading, "POST", "/api/v1/jobs", headers={MARK: "three key-of-three 10.9.9.9"})
     assert true.json()["client"] == "10.9.9.9"
+
+
+@pytest.mark.parametrize(
+    ("path", "host"),
+    [
+        ("/workbenches/j-1/jupyter/lab", "corral.example.org"),
+        ("/apps/j-2/board/", "corral.example.org"),
+        ("/anything", "j-1.localhost:8470"),
+    ],
+)
+def test_pages_of_workbenches_and_apps_come_from_the_leader(leader: str, path: str, host: str) -> None:
+    """It has the tickets that it has issued, and the ways into jobs."""
+    answer = ask(Peer("two", leader=leader), "GET", path, headers={"Host": host}).json()
+    assert (answer["place"], answer["host"], answer["client"]) == ("leader", host, "10.1.2.3")
+    assert ask(Peer("two"), "GET", path, headers={"Host": host}).status_code == 503
+
+
+def test_a_shell_is_opened_by_the_leader_in_the_name_of_the_caller(leader: str) -> None:
+    with served("standby", Peer("two", leader=leader)) as standby:
+        address = f"{standby.replace('http', 'ws')}/api/v1/jobs/j-1/shell?tty=true"
+        headers = {"Authorization": "Bearer mine"}
+        with connect(address, additional_headers=headers, subprotocols=["one", "two"], proxy=None) as shell:  # type: ignore[list-item]
+            assert shell.subprotocol == "one"
+            host = standby.removeprefix("http://")
+            assert json.loads(shell.recv()) == ["leader", "127.0.0.1", host, "Bearer mine", "tty=true"]
+            shell.send(b"ab")
+            assert shell.recv() == b"abab"
+            with pytest.raises(Exception, match="done"):
+                shell.recv()
+
+
+def test_a_refusal_of_a_shell_is_passed_on(leader: str) -> None:
+    with served("standby", Peer("two", leader=leader)) as standby:
+        address = f"{standby.replace('http', 'ws')}/api/v1/jobs/j-1/shell"
+        with pytest.raises(InvalidStatus) as refused:
+            connect(address, proxy=None)
+    assert refused.value.response.status_code == 401
+    assert json.loads(refused.value.response.body or b"") == {"title": "Not signed in"}
+
+
+@pytest.mark.parametrize("leader_url", [None, "http://127.0.0.1:1"])
+def test_without_a_leader_a_shell_is_refused_and_may_be_tried_again(leader_url: str | None) -> None:
+    with served("standby", Peer("two", leader=leader_url)) as standby, pytest.raises(InvalidStatus) as refused:
+        connect(f"{standby.replace('http', 'ws')}/api/v1/jobs/j-1/shell", proxy=None)
+    assert refused.value.response.status_code == 503
+    assert refused.value.response.headers["Retry-After"] == "1"
+
+
+def test_a_shell_ends_when_another_server_leads(leader: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A leader that is frozen does not close it."""
+    monkeypatch.setattr(forwarding, "SOCKET_LOOK_SECONDS", 0.01)
+    peer = Peer("two", leader=leader)
+    with served("standby", peer) as standby:
+        address = f"{standby.replace('http', 'ws')}/api/v1/jobs/j-1/shell"
+        headers = {"Authorization": "Bearer mine"}
+        with connect(address, additional_headers=headers, subprotocols=["one"], proxy=None) as shell:  # type: ignore[list-item]
+            shell.recv()
+            peer.leader = "http://127.0.0.1:1"
+            with pytest.raises(Exception, match="another server leads"):
+                shell.recv()

@@ -20,6 +20,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
+from starlette.types import Scope
 
 from corral.control.live.controller import ControllerStopped
 from corral.control.live.worker import WorkerStopped
@@ -96,6 +97,9 @@ class Peer:
 
     def leader_url(self) -> str | None:
         return self.leader
+
+    def is_page(self, scope: Scope) -> bool:
+        return False
 
     def is_server(self, name: str, key: str) -> bool:
         return False

@@ -52,8 +52,8 @@ class ServerRegistry(Protocol):
     def announce(self, server: ServerRecord) -> None:
         """Add this server, or replace what an earlier process of the same name has said."""
 
-    def seen(self, name: str, place: int) -> None:
-        """The server is alive, and has followed the events up to `place`."""
+    def seen(self, name: str, place: int) -> bool:
+        """The server is alive, and has followed the events up to `place`. False if the store has no such server."""
 
     def leave(self, name: str, session: str) -> None:
         """Remove a server that ends, unless a newer process has its name."""
