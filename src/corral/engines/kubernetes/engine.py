@@ -91,8 +91,8 @@ class KubernetesEngine:
         self._api = api
         self._rules = rules
         self._records = Records(Path(root).resolve())
-        self._commands = PodCommands(api, rules.namespace)
-        self._drains = NodeDrains(api)
+        self._commands = PodCommands(api, rules.namespace, self._check_leads)
+        self._drains = NodeDrains(api, self._check_leads)
         self._lock = threading.RLock()
         #: chosen by the attempt's id: two threads never launch the same attempt at the same time
         self._launch_locks = tuple(threading.Lock() for _ in range(64))
@@ -132,6 +132,7 @@ class KubernetesEngine:
             log_path=self._commands.log_path,
             on_up=self._begun,
             on_done=lambda attempt_id: self._watcher.look_at([attempt_id]),
+            is_superseded=lambda: self._is_superseded,
         )
         self._tracker = PodTracker(
             records=self._records,
@@ -369,10 +370,16 @@ class KubernetesEngine:
     def _begun(self, attempt_id: str, rank: int, at: float, devices: str) -> None:
         with self._lock:
             attempt = self._attempts.get(attempt_id)
-            if attempt is None or rank in attempt.up:
+            if attempt is None or self._is_superseded or attempt.devices.get(rank):
                 return
-            # Clocks of nodes may be wrong.
-            at = min(max(at, attempt.created_at), clock())
+            if rank not in attempt.up:
+                # Clocks of nodes may be wrong.
+                at = min(max(at, attempt.created_at), clock())
+            elif devices:
+                # Its log was not readable before.
+                at = attempt.up[rank]
+            else:
+                return
             pod_attempt.note(self._records, attempt, {"up": [rank, at, devices]})
         self._watcher.look_at([attempt_id])
 
@@ -385,6 +392,9 @@ class KubernetesEngine:
     def _check_open(self) -> None:
         if self._closed:
             raise EngineUnavailable("the Kubernetes engine is closed")
+        self._check_leads()
+
+    def _check_leads(self) -> None:
         if self._is_superseded:
             raise EngineUnavailable(
                 f"another server has taken over {self._records.root} (it has term {self.term_seen()}, this server has "

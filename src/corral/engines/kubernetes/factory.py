@@ -58,6 +58,8 @@ class KubernetesSection(Protocol):
     def pending_seconds(self) -> float: ...
     @property
     def pull_seconds(self) -> float: ...
+    @property
+    def starting_seconds(self) -> float: ...
 
 
 def open_engine(setup: EngineSetup) -> KubernetesEngine:
@@ -115,6 +117,7 @@ def _rules(section: KubernetesSection, namespace: str, log_limit_bytes: int) -> 
         cpu_milli_per_gpu=round(section.cpus_per_gpu * 1000),
         pending_seconds=section.pending_seconds,
         pull_seconds=section.pull_seconds,
+        starting_seconds=section.starting_seconds,
         exporter_namespace=section.exporter_namespace or "",
         log_limit_bytes=log_limit_bytes,
     )

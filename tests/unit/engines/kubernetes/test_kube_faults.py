@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,9 +17,11 @@ from corral.control.ports import (
     EngineUnavailable,
     Instance,
     LaunchOrder,
+    Leadership,
     RegistryLogin,
 )
 from corral.core.model import EndReason
+from corral.engines.attempts.terms import TERM, write_term
 from corral.engines.kubernetes.api import watch
 from corral.engines.kubernetes.api.client import ApiClient
 from corral.engines.kubernetes.attempts import tracking
@@ -294,3 +298,58 @@ def test_an_engine_is_opened_without_waiting_for_its_cluster(started: Started) -
     answers.set()
     observed = started.engine.observe()
     assert [one.phase for one in observed.attempts] == [AttemptPhase.RUNNING]
+
+
+def test_a_program_runs_also_if_its_log_cannot_be_read(started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The API server does not reach the kubelet, or its answers are refused."""
+    monkeypatch.setattr(tracking, "UNHEARD_SECONDS", 0.0)
+    started.cluster.fault = lambda asked: refusal(403, "nodes/proxy") if asked.path.endswith("/log") else None
+    started.run()
+    attempt = started.engine.attempt("j-1.1")
+    assert attempt is not None
+    assert attempt.devices == {0: ""}
+    began_at = attempt.up[0]
+    started.cluster.fault = lambda _: None
+    wait_for(lambda: attempt.devices == {0: "0"})
+    assert attempt.up == {0: began_at}
+
+
+def test_a_pod_that_its_node_does_not_start_is_taken_back(started: Started) -> None:
+    started.engine._rules = started.engine._tracker._rules = replace(started.engine._rules, starting_seconds=60.0)
+    started.launch()
+    mounting: Json = {"waiting": {"reason": "ContainerCreating"}}
+    started.cluster.state(started.name, mounting, "Pending")
+    wait_for(lambda: "ContainerCreating" in (status.message if (status := started.status()) else ""))
+    assert started.phase() is AttemptPhase.STARTING
+    placed: Json = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    late = json.loads(json.dumps(started.cluster.pods[started.name]))
+    late["status"]["conditions"] = [placed]
+    started.cluster.put(late)
+    wait_for(lambda: started.phase() is AttemptPhase.ENDED)
+    status = started.status()
+    assert status is not None
+    assert status.reason is EndReason.PREEMPTED
+    assert "not started it within 60 s" in status.message
+    assert "deletionTimestamp" in started.cluster.pods[started.name]["metadata"]
+
+
+GANG = replace(
+    ORDER, instances=tuple(replace(ORDER.instances[0], rank=rank, gpu_ids=(), gpu_indexes=()) for rank in range(2))
+)
+
+
+def test_a_leader_that_is_superseded_in_the_middle_of_a_launch_changes_nothing_more(started: Started) -> None:
+    """It was frozen between two requests."""
+    started.engine.lead(Leadership(term=1, installation="i"))
+
+    def taken_over(asked: Asked) -> Answer | None:
+        if asked.method == "POST":
+            write_term(str(started.root / TERM), 2)
+        return None
+
+    started.cluster.fault = taken_over
+    with pytest.raises(EngineUnavailable, match="another server has taken over"):
+        started.engine.launch(GANG)
+    with pytest.raises(EngineUnavailable, match="another server has taken over"):
+        started.engine.withhold("gpu1", "disk")
+    assert [one.method for one in started.server.asked if one.method != "GET"] == ["POST"]

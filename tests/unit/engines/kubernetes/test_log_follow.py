@@ -29,6 +29,8 @@ class Follow:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.up: list[tuple[float, str]] = []
+        #: another server leads from this request on
+        self.superseded_at = 1 << 30
 
     def run(self, answers: list[Answer]) -> list[Asked]:
         left = iter(answers)
@@ -41,6 +43,7 @@ class Follow:
                     limit_bytes=1 << 20,
                     on_up=lambda at, devices: self.up.append((at, devices)),
                     on_done=lambda: None,
+                    is_superseded=lambda: len(server.asked) >= self.superseded_at,
                 )
                 follower.end()
                 async with httpx.AsyncClient(base_url=server.url) as client:
@@ -166,3 +169,10 @@ def test_a_log_that_breaks_often_is_read_on_at_once(follow: Follow, monkeypatch:
     breaks = [Answer(parts=WHOLE[:number], breaks=True) for number in range(1, len(WHOLE))]
     follow.run([*breaks, Answer(parts=WHOLE)])
     assert follow.text() == TEXT
+
+
+def test_a_server_that_was_superseded_writes_no_log(follow: Follow) -> None:
+    """It was frozen, or cut off from the store: another server follows the same log into the same files."""
+    follow.superseded_at = 2
+    follow.run([Answer(parts=WHOLE[:3], breaks=True), Answer(parts=WHOLE)])
+    assert follow.text() == b"one\ntwo\n"

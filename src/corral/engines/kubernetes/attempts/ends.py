@@ -92,6 +92,11 @@ def is_up(pod: Json) -> bool:
     return (container_status(pod).get("state") or {}).get("running") is not None
 
 
+def up_since(pod: Json) -> float | None:
+    """When its container was started; None while it does not run."""
+    return moment(((container_status(pod).get("state") or {}).get("running") or {}).get("startedAt"))
+
+
 def has_log(pod: Json) -> bool:
     """Whether its container was started, so that its log can be read."""
     end = terminated(pod)

@@ -88,7 +88,7 @@ def _utc_second(second: bytes, zone: bytes) -> bytes:
 
 class LogFollower:
     """Runs in the event loop. `on_up` gets the time and the devices of the first line, `on_done` is called when
-    everything was read."""
+    everything was read. It ends when `is_superseded`: then the engine of another server writes this log."""
 
     def __init__(
         self,
@@ -98,7 +98,9 @@ class LogFollower:
         limit_bytes: int,
         on_up: Callable[[float, str], None],
         on_done: Callable[[], None],
+        is_superseded: Callable[[], bool] = lambda: False,
     ) -> None:
+        self._is_superseded = is_superseded
         self._path = path
         self._on_up = on_up
         self._on_done = on_done
@@ -127,6 +129,8 @@ class LogFollower:
             while True:
                 try:
                     await self._stream(client)
+                    if self._is_superseded():
+                        return
                     pause = FIRST_PAUSE_SECONDS
                     if await self._is_ended(SETTLE_SECONDS):
                         return
@@ -166,6 +170,8 @@ class LogFollower:
             if response.status_code >= 400:
                 check(response.status_code, await response.aread())
             async for chunk in response.aiter_bytes():
+                if self._is_superseded():
+                    return
                 for stamp, text, is_first in lines.feed(chunk):
                     if stamp:
                         self._take(seen, stamp, text, is_first)
@@ -205,7 +211,7 @@ class LogFollower:
         """The place at which the last line begins, so that it is read again as a whole. Not before the job has written
         anything: then the wrapper's line is read again, too."""
         now = time.monotonic()
-        if not self._writer.offset or (not force and now - self._noted_at < _NOTE_SECONDS):
+        if self._is_superseded() or not self._writer.offset or (not force and now - self._noted_at < _NOTE_SECONDS):
             return
         self._noted_at = now
         offset = self._writer.offset - self._written

@@ -26,7 +26,9 @@ class LogStreams:
         log_path: Callable[[str], str],
         on_up: Callable[[str, int, float, str], None],
         on_done: Callable[[str], None],
+        is_superseded: Callable[[], bool] = lambda: False,
     ) -> None:
+        self._is_superseded = is_superseded
         self._streams = streams
         self._records = records
         self._limit_bytes = limit_bytes
@@ -63,12 +65,16 @@ class LogStreams:
 
     def _begin(self, key: Key, pod: str) -> None:
         attempt_id, rank = key
+        if self._is_superseded():
+            # To open the log would cut off what the other server has written.
+            return
         follower = LogFollower(
             path=self._log_path(pod),
             directory=self._records.log_directory(attempt_id, rank),
             limit_bytes=self._limit_bytes,
             on_up=lambda at, devices: self._on_up(attempt_id, rank, at, devices),
             on_done=lambda: self._on_done(attempt_id),
+            is_superseded=self._is_superseded,
         )
         with self._lock:
             self._followers[key] = follower

@@ -49,10 +49,12 @@ def asked(ask: Callable[[], _Answer]) -> _Answer:
 
 
 class PodCommands:
-    """Safe for several threads."""
+    """Safe for several threads. `check` is called before each change: it raises EngineUnavailable when another server
+    has taken over. What passes it at that very moment is found by the other server: a pod that no attempt holds."""
 
-    def __init__(self, api: ApiClient, namespace: str) -> None:
+    def __init__(self, api: ApiClient, namespace: str, check: Callable[[], None] = lambda: None) -> None:
         self._api = api
+        self._check = check
         self._pods = f"/api/v1/namespaces/{namespace}/pods"
         self._secrets = f"/api/v1/namespaces/{namespace}/secrets"
 
@@ -83,6 +85,7 @@ class PodCommands:
 
     def _create(self, path: str, body: Json) -> None:
         """Raises ApiConflict, LaunchRefused and EngineUnavailable."""
+        self._check()
         try:
             self._api.create(path, body)
         except ApiConflict as conflict:
@@ -112,6 +115,7 @@ class PodCommands:
 
     def kill(self, name: str) -> None:
         """End all processes of the job now. A kubelet does not shorten a grace time that has begun."""
+        self._check()
         try:
             run_in_pod(self._api.access, f"{self._pods}/{name}", CONTAINER, ("/bin/sh", "-c", "kill -KILL -1"))
         except ApiUnavailable as error:
@@ -122,6 +126,7 @@ class PodCommands:
 
     def take_back(self, pod: Json) -> bool:
         """Delete a pod that was not placed, unless it was placed meanwhile."""
+        self._check()
         body: Json = {"preconditions": {"resourceVersion": pod["metadata"]["resourceVersion"]}}
         try:
             self._api.delete(f"{self._pods}/{name_of(pod)}", body)
@@ -140,6 +145,7 @@ class PodCommands:
     def remove(self, pod: Json) -> None:
         """The end is recorded: let the pod go. A pod that still runs is removed by its kubelet when it has ended; one
         that was not placed or is over goes at once. A new pod of the same name and finalizers of others stay."""
+        self._check()
         name, uid = name_of(pod), pod["metadata"]["uid"]
         finalizers = pod["metadata"].get("finalizers") or ()
         try:
@@ -160,9 +166,11 @@ class PodCommands:
         self._delete(f"{self._secrets}/{name}", {})
 
     def _patch(self, name: str, body: Json) -> None:
+        self._check()
         asked(lambda: self._tolerant(lambda: self._api.patch(f"{self._pods}/{name}", body)))
 
     def _delete(self, path: str, body: Json) -> None:
+        self._check()
         asked(lambda: self._tolerant(lambda: self._api.delete(path, body)))
 
     def _tolerant(self, ask: Callable[[], Json]) -> Json:

@@ -67,6 +67,8 @@ class PodRules:
     lost_seconds: float = LOST_SECONDS
     #: how long a pull that may succeed later is tried
     pull_seconds: float = 300.0
+    #: how long a node may prepare a pod, as it pulls a large image or waits for a volume
+    starting_seconds: float = 3600.0
     #: the namespace whose pods are believed to be exporters of readings; "" means none
     exporter_namespace: str = ""
     log_limit_bytes: int = DEFAULT_LIMIT_BYTES

@@ -14,9 +14,9 @@ from corral.core.model import EndReason
 from corral.engines.attempts.aggregation import InstanceExit, must_stop
 from corral.engines.attempts.clean_text import plain
 from corral.engines.kubernetes.api.client import Json
-from corral.engines.kubernetes.api.objects import is_leaving, is_over
+from corral.engines.kubernetes.api.objects import condition, is_leaving, is_over, moment
 from corral.engines.kubernetes.attempts import pod_attempt
-from corral.engines.kubernetes.attempts.ends import Known, exit_of, has_log, is_up, lost, terminated
+from corral.engines.kubernetes.attempts.ends import Known, exit_of, has_log, is_up, lost, terminated, up_since
 from corral.engines.kubernetes.attempts.log_streams import LogStreams
 from corral.engines.kubernetes.attempts.pod_attempt import Attempt
 from corral.engines.kubernetes.attempts.pod_commands import PodCommands, key_of
@@ -30,6 +30,8 @@ log = logging.getLogger("corral.engines.kubernetes")
 
 #: A pod that was created and that the watch does not show after this long is gone.
 UNSEEN_SECONDS = 30.0
+#: How long a program may run without a line of its log before it counts as begun.
+UNHEARD_SECONDS = 60.0
 #: How long a job that was killed may take to end, before it is killed again.
 HURRY_SECONDS = 5.0
 #: How long its node may fail to create a container.
@@ -154,9 +156,22 @@ class PodTracker:
             if address:
                 self._commands.begin(attempt.pods, address)
                 pod_attempt.note(self._records, attempt, {"begun": address})
+        self._believe(attempt, pods, now)
         waits = [(pod, wait_of(pod)) for pod in pods.values() if not has_log(pod) and not is_over(pod)]
         if waits:
             self._await(attempt, waits, now)
+
+    def _believe(self, attempt: Attempt, pods: Mapping[int, Json], now: float) -> None:
+        """A program runs also if its log cannot be read, as when the API server does not reach the kubelet."""
+        if attempt.is_gang and not attempt.was_begun:
+            return
+        for rank, pod in pods.items():
+            began_at = up_since(pod)
+            if rank in attempt.up or began_at is None or now - max(began_at, attempt.pods_made_at) < UNHEARD_SECONDS:
+                continue
+            log.warning("attempt %s: the log of pod %s cannot be read", attempt.id, attempt.pods[rank])
+            at = min(max(began_at, attempt.created_at), now)
+            pod_attempt.note(self._records, attempt, {"up": [rank, at, ""]})
 
     def _await(self, attempt: Attempt, waits: list[tuple[Json, Wait]], now: float) -> None:
         attempt.waits_for = plain(f"waits in Kubernetes: {waits[0][1].message}")
@@ -178,6 +193,14 @@ class PodTracker:
             and (attempt.is_gang or self._commands.take_back(unplaced[0][0]))
         ):
             self._end_all(attempt, EndReason.PREEMPTED, f"Kubernetes did not place it: {unplaced[0][1].message}")
+        elif late := next((wait for pod, wait in waits if self._is_late(pod, now)), None):
+            limit = f"{self._rules.starting_seconds:g} s"
+            self._end_all(attempt, EndReason.PREEMPTED, f"its node has not started it within {limit}: {late.message}")
+
+    def _is_late(self, pod: Json, now: float) -> bool:
+        placed_at = moment(condition(pod, "PodScheduled").get("lastTransitionTime"))
+        is_placed = bool(pod["spec"].get("nodeName"))
+        return is_placed and placed_at is not None and now - placed_at >= self._rules.starting_seconds
 
     def _patience(self, failing: Wait) -> float:
         return self._rules.pull_seconds if failing.kind is WaitKind.PULL else CREATION_SECONDS

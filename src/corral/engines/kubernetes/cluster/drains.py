@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from corral.control.ports import EngineUnavailable, Withholding
 from corral.engines.kubernetes.api.client import ApiClient, ApiError, ApiForbidden, ApiNotFound, ApiUnavailable, Json
@@ -22,10 +22,12 @@ log = logging.getLogger("corral.engines.kubernetes")
 
 
 class NodeDrains:
-    """Safe for several threads: each call changes one node."""
+    """Safe for several threads: each call changes one node. `check` raises EngineUnavailable when another server has
+    taken over."""
 
-    def __init__(self, api: ApiClient) -> None:
+    def __init__(self, api: ApiClient, check: Callable[[], None] = lambda: None) -> None:
         self._api = api
+        self._check = check
         self._refused_until = float("-inf")
 
     @property
@@ -60,6 +62,7 @@ class NodeDrains:
     def _change(self, name: str, annotations: dict[str, str | None], *, is_unschedulable: bool) -> None:
         if self._may_not:
             return
+        self._check()
         body: Json = {
             "metadata": {"annotations": annotations},
             "spec": {"unschedulable": True if is_unschedulable else None},

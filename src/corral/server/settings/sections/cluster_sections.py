@@ -124,6 +124,8 @@ class KubernetesSettings(Section):
     pending_seconds: Annotated[float, Field(ge=1, le=3600)] = 20.0
     #: an image whose pull fails for so long ends its job
     pull_seconds: Annotated[float, Field(ge=1, le=86_400)] = 300.0
+    #: a pod that its node does not start for so long, as it pulls a large image or waits for a volume, is requeued
+    starting_seconds: Annotated[float, Field(ge=60, le=604_800)] = 3600.0
 
 
 class ClusterSettings(Section):
