@@ -25,7 +25,7 @@ from starlette.websockets import WebSocket
 
 from corral.server.auth.callers import SAFE_METHODS
 from corral.server.http.problems import Problem, store_unavailable
-from corral.server.wiring.forwarded_sockets import forward_socket
+from corral.server.workbenches.forwarded_sockets import forward_socket
 
 log = logging.getLogger("corral.server.forwarding")
 
