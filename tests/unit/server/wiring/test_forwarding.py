@@ -73,7 +73,7 @@ async def pieces(_: Request) -> StreamingResponse:
 
 
 async def shell(websocket: WebSocket) -> None:
-    """Refuses a caller without a token, tells who has called, and echoes."""
+    """Refuses a caller without a token, reports who has called, and echoes."""
     if "authorization" not in websocket.headers:
         await websocket.send_denial_response(JSONResponse({"title": "Not signed in"}, status_code=401))
         return

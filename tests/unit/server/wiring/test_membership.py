@@ -85,8 +85,8 @@ def test_a_server_with_a_certificate_is_reached_by_https() -> None:
     section = HighAvailabilitySettings()
     assert section.url_at("10.0.0.1", 8470, has_tls=True) == "https://10.0.0.1:8470"
     assert section.url_at("fd00::1", 8470, has_tls=False) == "http://[fd00::1]:8470"
-    told = HighAvailabilitySettings(url="http://10.0.0.9:80")
-    assert told.url_at("10.0.0.1", 8470, has_tls=True) == "http://10.0.0.9:80"
+    given = HighAvailabilitySettings(url="http://10.0.0.9:80")
+    assert given.url_at("10.0.0.1", 8470, has_tls=True) == "http://10.0.0.9:80"
 
 
 HERE, THERE = "http://127.0.0.1:8470", "http://10.0.0.2:8470"
