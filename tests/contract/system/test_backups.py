@@ -68,6 +68,9 @@ def home(tmp_path: Path) -> Path:
         "local/term": "7",
         "reports/r1.html": "<html>",
         "home-id": "never copied",
+        "kubernetes/pods/engine-id": "5b1f09ac",
+        "kubernetes/pods/term": "7",
+        "kubernetes/pods/orders/j-1.1": "never copied",
     }.items():
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text(text)
@@ -82,7 +85,7 @@ def saved(settings: Settings, manifest: Manifest) -> set[str]:
 
 
 def test_files_are_chosen_by_rule_and_links_are_not_followed(home: Path, tmp_path: Path) -> None:
-    everywhere = {"local/runs/01/j-1.1/0.log.000000000000000", "reports/r1.html"}
+    everywhere = {"kubernetes/pods/engine-id", "local/runs/01/j-1.1/0.log.000000000000000", "reports/r1.html"}
     outputs = {"jobs/01/j-1/outputs/result", "jobs/01/j-1/outputs/link"}
     for rule, expected in {
         "none": set(),
@@ -151,6 +154,9 @@ def test_a_restore_without_the_key_says_so(home: Path, tmp_path: Path) -> None:
     assert os.readlink(other.home / "jobs/01/j-1/outputs/link") == "/etc/passwd"
     assert not (other.home / "home-id").exists()
     assert not (other.home / "local/runs/01/j-1.1/0/claim").exists()
+    # The pods of the former server have its id.
+    kept = [path.name for path in (other.home / "kubernetes/pods").iterdir()]
+    assert kept == ["engine-id"]
     store = open_store(f"sqlite:///{other.home / 'corral.db'}")
     (new,) = added(store, {"name": "three"})
     assert new.job.id == "j-10003"

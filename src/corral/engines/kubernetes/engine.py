@@ -38,6 +38,7 @@ from corral.core.model import EndReason
 from corral.engines.attempts.fold_worker import QUIET_SECONDS, FoldHomes, FoldWorker, keep_homes
 from corral.engines.attempts.terms import TERM, read_term, write_term
 from corral.engines.forgetting import forget_each
+from corral.engines.kubernetes import pod_adoption
 from corral.engines.kubernetes.api.client import ApiClient, Json
 from corral.engines.kubernetes.api.objects import annotations_of, joined, name_of
 from corral.engines.kubernetes.api.streams import Streams
@@ -101,6 +102,7 @@ class KubernetesEngine:
         self._closed = False
         self._term_path, self._term = str(self._records.root / TERM), 0
         self._load()
+        self._adopts = self._records.may_adopt
         self._removals = Removals(self._records, self._commands, self._attempts.values())
         self._is_adopted = threading.Event()
         self._watcher = Watcher(self, look_seconds=look_seconds, at_start=self._adopt)
@@ -166,6 +168,7 @@ class KubernetesEngine:
         self._watches.wait_for_lists()
         if trouble := self._watches.trouble:
             raise EngineUnavailable(f"Kubernetes: {trouble}")
+        self._adopt_pods()
         nodes = self._nodes.nodes().values()
         with self._lock:
             attempts = list(self._attempts.values())
@@ -350,7 +353,8 @@ class KubernetesEngine:
         with self._lock:
             attempt = self._attempts.get(attempt_id)
             # The pod of an attempt that was taken back may appear after that.
-            if attempt is None or attempt.verdict is not None:
+            is_unknown = attempt is None and not self._adopts
+            if is_unknown or (attempt is not None and attempt.verdict is not None):
                 self._removals.add(name_of(pod))
         self._watcher.look_at([attempt_id])
 
@@ -419,9 +423,11 @@ class KubernetesEngine:
             self._is_adopted.set()
 
     def _bring_up_to_date(self) -> None:
-        if not self._attempts:
+        if not self._attempts and not self._adopts:
             return
         self._watches.wait_for_lists()
+        if not self._watches.trouble:
+            self._adopt_pods()
         deadline = time.monotonic() + ADOPT_SECONDS
         pending: Iterable[Attempt] = list(self._attempts.values())
         while pending and time.monotonic() < deadline and not self._watches.trouble and not self._closed:
@@ -436,6 +442,26 @@ class KubernetesEngine:
         for attempt in list(self._attempts.values()):
             if (status := attempt.status()) is not None:
                 attempt.reported = status.phase
+
+    def _adopt_pods(self) -> None:
+        """Once, before the first observation: a restored server goes on with what still runs, and removes the rest."""
+        with self._lock:
+            if not self._adopts:
+                return
+            pods = list(self._pods.own().values())
+            for attempt_id, document in pod_adoption.documents(pods, self._records.installation, clock()):
+                if attempt_id not in self._attempts and not self._records.was_ordered(attempt_id):
+                    attempt = pod_attempt.record(self._records, attempt_id, document)
+                    pod_attempt.note(self._records, attempt, {"created": clock()}, sync=True)
+                    self._attempts[attempt_id] = attempt
+                    log.warning("attempt %s runs in Kubernetes without a record: it is taken up again", attempt_id)
+            for pod in pods:
+                if annotations_of(pod).get(ATTEMPT_LABEL, "") not in self._attempts:
+                    self._removals.add(name_of(pod))
+            self._records.note_adopted()
+            self._adopts = False
+            touched = list(self._attempts)
+        self._watcher.look_at(touched)
 
     def _record(self, order: LaunchOrder) -> Attempt:
         with self._lock:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -26,7 +27,13 @@ from corral.engines.kubernetes.api import watch
 from corral.engines.kubernetes.api.client import ApiClient
 from corral.engines.kubernetes.attempts import tracking
 from corral.engines.kubernetes.attempts.pod_rules import PodRules
-from corral.engines.kubernetes.attempts.pods import FINALIZER, KEY_ANNOTATION, pod_name, secret_name
+from corral.engines.kubernetes.attempts.pods import (
+    ATTEMPT_LABEL,
+    FINALIZER,
+    KEY_ANNOTATION,
+    pod_name,
+    secret_name,
+)
 from corral.engines.kubernetes.cluster import drains
 from corral.engines.kubernetes.engine import KubernetesEngine
 from tests.unit.engines.kubernetes.api_server import Answer, ApiServer, Asked, api_server, refusal
@@ -353,3 +360,59 @@ def test_a_leader_that_is_superseded_in_the_middle_of_a_launch_changes_nothing_m
     with pytest.raises(EngineUnavailable, match="another server has taken over"):
         started.engine.withhold("gpu1", "disk")
     assert [one.method for one in started.server.asked if one.method != "GET"] == ["POST"]
+
+
+def restored(started: Started) -> None:
+    """The server starts with the records of a backup: they have the engine's id only."""
+    started.engine.close()
+    engine_id = (started.root / "engine-id").read_text()
+    shutil.rmtree(started.root)
+    started.root.mkdir()
+    (started.root / "engine-id").write_text(engine_id)
+    started.engine = started.new_engine()
+
+
+def test_a_restored_server_goes_on_with_the_pods_that_still_run(started: Started) -> None:
+    order = replace(ORDER, time_limit_seconds=90.0, grace_seconds=7.0, secret_env={"TOKEN": "t"}, env={"TOKEN": "t"})
+    started.launch(order)
+    started.cluster.state(started.name, RUNNING)
+    wait_for(lambda: started.phase() is AttemptPhase.RUNNING)
+    uid = started.cluster.pods[started.name]["metadata"]["uid"]
+    before = started.engine.attempt("j-1.1")
+    restored(started)
+    assert [one.attempt_id for one in started.engine.observe().attempts] == ["j-1.1"]
+    wait_for(lambda: started.phase() is AttemptPhase.RUNNING)
+    after = started.engine.attempt("j-1.1")
+    assert before is not None
+    assert after is not None
+    kept = ("nodes", "gpus", "pods", "key", "grace_seconds", "limit_seconds", "has_login", "has_secrets", "devices")
+    assert {name: getattr(after, name) for name in kept} == {name: getattr(before, name) for name in kept}
+    # Launching is idempotent, as for every attempt that is known.
+    started.engine.launch(order)
+    assert started.cluster.pods[started.name]["metadata"]["uid"] == uid
+    started.cluster.state(started.name, DONE, "Succeeded")
+    wait_for(lambda: started.phase() is AttemptPhase.ENDED)
+    started.engine.forget(["j-1.1"])
+    wait_for(lambda: not started.cluster.pods and not started.cluster.secrets)
+
+
+def test_a_restored_server_removes_pods_of_a_gang_that_is_not_complete(started: Started) -> None:
+    started.engine.launch(GANG)
+    with started.cluster._changed:
+        del started.cluster.pods[started.name]
+    restored(started)
+    assert not started.engine.observe().attempts
+    wait_for(lambda: not started.cluster.pods)
+
+
+def test_pods_are_taken_up_once_only(started: Started) -> None:
+    """Later, a pod that no attempt holds was made by a leader that was superseded, or by another user."""
+    started.run()
+    forged = json.loads(json.dumps(started.cluster.pods[started.name]))
+    name = pod_name(started.engine.describe()["installation"], "j-2.1", 0)
+    forged["metadata"] |= {"name": name, "annotations": {**forged["metadata"]["annotations"], ATTEMPT_LABEL: "j-2.1"}}
+    started.engine.close()
+    started.cluster.put(forged)
+    started.engine = started.new_engine()
+    assert [one.attempt_id for one in started.engine.observe().attempts] == ["j-1.1"]
+    wait_for(lambda: name not in started.cluster.pods)

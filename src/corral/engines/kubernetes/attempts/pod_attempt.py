@@ -101,19 +101,27 @@ class Attempt:
 
 def create(records: Records, order: LaunchOrder, pods: tuple[str, ...], now: float) -> Attempt:
     """Stored before any pod is created, so that the next server knows the attempt."""
-    document = {
-        "nodes": [instance.node for instance in order.instances],
-        "gpus": [list(instance.gpu_ids) for instance in order.instances],
-        "grace_seconds": order.grace_seconds,
-        "limit_seconds": order.time_limit_seconds,
-        "created_at": now,
-        "pods": list(pods),
-        "key": secrets.token_hex(8),
-        "has_login": order.login is not None,
-        "has_secrets": bool(order.secret_env),
-    }
-    records.note(order.attempt_id, document, sync=True)
-    return _from_document(order.attempt_id, document)
+    return record(
+        records,
+        order.attempt_id,
+        {
+            "nodes": [instance.node for instance in order.instances],
+            "gpus": [list(instance.gpu_ids) for instance in order.instances],
+            "grace_seconds": order.grace_seconds,
+            "limit_seconds": order.time_limit_seconds,
+            "created_at": now,
+            "pods": list(pods),
+            "key": secrets.token_hex(8),
+            "has_login": order.login is not None,
+            "has_secrets": bool(order.secret_env),
+        },
+    )
+
+
+def record(records: Records, attempt_id: str, document: dict[str, Any]) -> Attempt:
+    """The first note of an attempt."""
+    records.note(attempt_id, document, sync=True)
+    return _from_document(attempt_id, document)
 
 
 def load(records: Records, attempt_id: str) -> Attempt | None:

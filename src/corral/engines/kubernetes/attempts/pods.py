@@ -37,6 +37,10 @@ START_ANNOTATION = "corral/start"
 #: The attempt's own random word.
 KEY_ANNOTATION = "corral/key"
 TERM_ANNOTATION = "corral/term"
+#: The GPUs that the plan named for an instance, and the number of instances of its attempt: a server that has lost its
+#: records makes them anew from its pods.
+GPUS_ANNOTATION = "corral/gpus"
+SIZE_ANNOTATION = "corral/size"
 CONTAINER = "job"
 _START_DIRECTORY = "/etc/corral"
 _MASTER_PORT = 29500
@@ -170,6 +174,8 @@ def make_pod(
                 TERM_ANNOTATION: str(owner.term),
                 ATTEMPT_LABEL: order.attempt_id,
                 KEY_ANNOTATION: owner.key,
+                GPUS_ANNOTATION: ",".join(instance.gpu_ids),
+                SIZE_ANNOTATION: str(len(order.instances)),
                 "corral/user": order.user,
             },
             "finalizers": [FINALIZER],
@@ -222,6 +228,12 @@ def _wrapper_arguments(order: LaunchOrder, is_gang: bool) -> list[str]:
         f"{_START_DIRECTORY}/start" if is_gang else "",
         *order.command,
     ]
+
+
+def limit_of_program(pod: Json) -> float | None:
+    """The time limit that the wrapper of a pod was given. Raises ValueError."""
+    given = pod["spec"]["containers"][0]["command"][_FIRST_ARGUMENT]
+    return float(given) if given else None
 
 
 def place_of_program(pod: Json) -> tuple[str, str]:

@@ -1,6 +1,7 @@
 """The engine's own files: what was ordered, what is known of it, and the logs.
 
     ROOT/engine-id              the id of this installation, which its pods have as a label
+    ROOT/pods-known             pods without records are not this engine's: they were looked for once
     ROOT/orders/ATTEMPT         the order and what happened since, a JSON document per line, until it is forgotten
     ROOT/forgotten/ATTEMPT      the same, once its end is recorded
     ROOT/folded/ATTEMPT         the same, after folding
@@ -29,6 +30,7 @@ from corral.files import remove_tree
 
 _DIRECTORIES = ("orders", "forgotten", "folded", "logs", "secrets")
 POSITION = "position"
+_KNOWN = "pods-known"
 
 
 class Records:
@@ -37,6 +39,14 @@ class Records:
         for name in _DIRECTORIES:
             (root / name).mkdir(parents=True, exist_ok=True)
         self.installation = _engine_id(root / "engine-id")
+
+    @property
+    def may_adopt(self) -> bool:
+        """Whether these records are new, so that there may be pods of an earlier copy of them."""
+        return not (self.root / _KNOWN).exists()
+
+    def note_adopted(self) -> None:
+        (self.root / _KNOWN).touch()
 
     def live(self) -> list[str]:
         """The attempts that are not forgotten."""

@@ -52,8 +52,6 @@ class PodCache:
 
     def replace(self, items: Sequence[Json]) -> None:
         own = {name_of(pod): pod for pod in items if self._is_own(pod)}
-        # Before the calls: what is called reads nothing while there is trouble.
-        self.trouble = ""
         with self._lock:
             gone = [name for name in self._own if name not in own]
             self._held, self._sums = {}, {}
@@ -61,6 +59,8 @@ class PodCache:
             for pod in items:
                 self._count(pod)
             self._own = own
+        # Before the calls: what is called reads nothing while there is trouble.
+        self.trouble = ""
         for pod in own.values():
             self._changed(pod)
         for name in gone:

@@ -143,8 +143,14 @@ def _selections(settings: Settings) -> Iterator[Selection]:
         yield Selection(folder="jobs", wanted=is_of_job, max_file_bytes=rules.max_file_size)
     if rules.logs:
         yield Selection(folder="local/runs", wanted=_is_log)
+    yield Selection(folder="kubernetes", wanted=_is_engine_id)
     yield Selection(folder="reports")
     yield Selection(folder="simulations")
+
+
+def _is_engine_id(parts: Sequence[str]) -> bool:
+    """<cluster>/engine-id: by it a restored server finds the pods that still run."""
+    return len(parts) == 2 and parts[1] in ("", "engine-id")
 
 
 def _is_log(parts: Sequence[str]) -> bool:
