@@ -379,11 +379,13 @@ def kubernetes_rights(terminal: Terminal) -> Finding:
     from corral.engines.kubernetes.api.client import ApiClient, ApiError, ApiUnavailable
     from corral.engines.kubernetes.api.kubeconfig import KubeconfigError
     from corral.engines.kubernetes.api.rights import missing_rights
+    from corral.engines.kubernetes.attempts.pod_rules import NO_HOME
     from corral.engines.kubernetes.factory import access_of, namespace_of
 
     missing: list[str] = []
     versions: list[str] = []
     is_needed = False
+    homeless = [cluster.name for cluster in found if cluster.kubernetes.home is None]
     for cluster in found:
         try:
             access = access_of(cluster.kubernetes)
@@ -398,6 +400,9 @@ def kubernetes_rights(terminal: Terminal) -> Finding:
     if missing:
         fix = "Give the account of the kubeconfig these rights by a Role, or by a ClusterRole for all namespaces."
         return (_fail if is_needed else _warn)("Kubernetes", f"rights are missing: {'; '.join(missing)}", fix)
+    if homeless:
+        fix = "Set cluster.kubernetes.home to a claim that the server has mounted, too (the chart's home.shared)."
+        return _warn("Kubernetes", f"{', '.join(homeless)}: {NO_HOME}", fix)
     return _ok("Kubernetes", "; ".join(versions))
 
 

@@ -57,7 +57,7 @@ from corral.engines.kubernetes.cluster.capacities import Capacities
 from corral.engines.kubernetes.cluster.drains import NodeDrains
 from corral.engines.kubernetes.cluster.exporters import ExporterPods
 from corral.engines.kubernetes.cluster.nodes import nodes_seen
-from corral.engines.kubernetes.cluster.occupancy import devices_of, named_gpus, others_use
+from corral.engines.kubernetes.cluster.occupancy import devices_of, named_gpus, others_use, own_pods
 from corral.engines.kubernetes.cluster.parts import api_server, kubelets
 from corral.engines.kubernetes.cluster.watches import ClusterWatches
 from corral.engines.kubernetes.pod_launches import PodLaunches
@@ -175,7 +175,9 @@ class KubernetesEngine:
             others = others_use(self._pods.others(), self._pods.own(), attempts)
             statuses = [attempt.status() for attempt in attempts]
         return Observation(
-            nodes=nodes_seen(nodes, others, named_gpus(attempts), self._nodes.lost(), self._rules.fleet),
+            nodes=nodes_seen(
+                nodes, others, named_gpus(attempts), self._nodes.lost(), self._rules.fleet, own_pods(attempts)
+            ),
             attempts=tuple(status for status in statuses if status is not None),
             withheld=self._drains.found(nodes),
         )
@@ -280,7 +282,7 @@ class KubernetesEngine:
     # -------------------------------------------------------------------------------------------- HasParts
 
     def parts(self) -> Sequence[EnginePart]:
-        note = joined((self._watches.note, self._drains.note))
+        note = joined((self._watches.note, self._drains.note, self._rules.note))
         return [api_server(self._watches.trouble, note), *kubelets(self._nodes.nodes().values())]
 
     def part_log(self, name: str, limit_bytes: int) -> str:

@@ -278,7 +278,7 @@ def test_a_right_to_cordon_that_is_missing_is_shown_and_asked_for_again(
     monkeypatch.setattr(drains, "ASK_AGAIN_SECONDS", 0.0)
     started.engine._drains._refused_until = 0.0
     assert started.engine.observe().withheld is not None
-    assert not started.engine.parts()[0].detail
+    assert "may not cordon" not in started.engine.parts()[0].detail
 
 
 def test_a_webhook_that_refuses_one_cordon_ends_no_others(started: Started) -> None:
@@ -416,3 +416,9 @@ def test_pods_are_taken_up_once_only(started: Started) -> None:
     started.engine = started.new_engine()
     assert [one.attempt_id for one in started.engine.observe().attempts] == ["j-1.1"]
     wait_for(lambda: name not in started.cluster.pods)
+
+
+def test_a_cluster_without_a_shared_home_shows_that_checkpoints_end_with_their_pods(started: Started) -> None:
+    (server, *_) = started.engine.parts()
+    assert server.healthy
+    assert "end with their pods" in server.detail

@@ -192,6 +192,16 @@ def test_control_planes_and_nodes_that_are_not_selected_are_left_out_unless_a_pl
     assert kept.reason == "not selected for corral any more"
 
 
+def test_a_node_with_as_many_pods_as_its_kubelet_runs_takes_no_more() -> None:
+    """Jobs would be placed there again and again, and taken back."""
+    small = node(capacity={"pods": "12"})
+    held = {"gpu1": Counter({"pods": 10})}
+    (free,) = nodes_seen([small], held, {}, (), RULES, {"gpu1": 1})
+    (full,) = nodes_seen([small], held, {}, (), RULES, {"gpu1": 2})
+    assert (free.state, full.state) == (NodeState.READY, NodeState.CORDONED)
+    assert full.reason == "it has 12 pods, and its kubelet runs 12 at most"
+
+
 def test_tolerations_are_written_as_taints() -> None:
     assert parse_toleration("a=b:NoSchedule") == Toleration(key="a", value="b", effect="NoSchedule")
     assert parse_toleration("nvidia.com/gpu") == Toleration(key="nvidia.com/gpu")

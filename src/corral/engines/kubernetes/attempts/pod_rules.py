@@ -16,6 +16,9 @@ LOST_SECONDS = 25.0
 _CLAIM = re.compile(
     r"(?P<claim>[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?)(/(?P<directory>[^:]+))?:(?P<path>/[^:]*[^:/])(?P<read_only>:ro)?"
 )
+NO_HOME = (
+    "checkpoints and outputs of jobs end with their pods: cluster.kubernetes.home names no claim that the server shares"
+)
 #: The account of jobs if neither an account of the user nor that of the server can be used.
 DEFAULT_UID = 1000
 
@@ -72,3 +75,8 @@ class PodRules:
     #: the namespace whose pods are believed to be exporters of readings; "" means none
     exporter_namespace: str = ""
     log_limit_bytes: int = DEFAULT_LIMIT_BYTES
+
+    @property
+    def note(self) -> str:
+        """What jobs must allow for; "" if nothing."""
+        return "" if self.home is not None else NO_HOME

@@ -6,10 +6,20 @@ import re
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from corral.core.model import Gpu, Node, NodeState, Taken
 from corral.engines.kubernetes.api.client import Json
-from corral.engines.kubernetes.api.objects import CPU, MEMORY, amounts, annotations_of, conditions, labels_of, name_of
+from corral.engines.kubernetes.api.objects import (
+    CPU,
+    MEMORY,
+    PODS,
+    amounts,
+    annotations_of,
+    conditions,
+    labels_of,
+    name_of,
+)
 from corral.engines.kubernetes.cluster.capacities import MISSING
 
 MIB = 1 << 20
@@ -87,14 +97,22 @@ def nodes_seen(
     named: Mapping[str, frozenset[str]],
     lost: Container[str],
     rules: FleetRules,
+    own_pods: Mapping[str, int] = MappingProxyType({}),
 ) -> tuple[Node, ...]:
     """`named` are the GPUs that plans of corral use on each node, so that they are not counted as held by other pods.
-    A node with a plan is included even if it is not selected any more: otherwise it would count as lost."""
+    A node with a plan is included even if it is not selected any more: otherwise it would count as lost. `own_pods` is
+    how many pods of live attempts are on each node, or will be."""
     wanted = (node for node in nodes if is_selected(node, rules) or name_of(node) in named)
     return tuple(
         replace(one, state=NodeState.DOWN) if one.id in lost else one
         for one in (
-            _node(node, others.get(name_of(node), Counter()), named.get(name_of(node), frozenset()), rules)
+            _node(
+                node,
+                others.get(name_of(node), Counter()),
+                named.get(name_of(node), frozenset()),
+                rules,
+                own_pods.get(name_of(node), 0),
+            )
             for node in sorted(wanted, key=name_of)
         )
     )
@@ -125,6 +143,10 @@ def why_withheld(node: Json, rules: FleetRules) -> str:
     return "" if is_selected(node, rules) else "not selected for corral any more"
 
 
+def _why_full(pods: int, limit: int | None) -> str:
+    return "" if limit is None or pods < limit else f"it has {pods} pods, and its kubelet runs {limit} at most"
+
+
 def gpus_of(node: Json, rules: FleetRules) -> list[tuple[str, Gpu]]:
     """Each GPU with its resource. The devices of a resource are interchangeable for Kubernetes: an id stands for one of
     them. Devices that are unhealthy now are listed, too, so that a job on the others keeps its GPUs."""
@@ -147,12 +169,12 @@ def gpus_asked(node: Json | None, gpu_ids: Sequence[str], rules: FleetRules) -> 
     return dict(Counter(resources.get(gpu, default) for gpu in gpu_ids))
 
 
-def _node(node: Json, others: Counter[str], named: frozenset[str], rules: FleetRules) -> Node:
+def _node(node: Json, others: Counter[str], named: frozenset[str], rules: FleetRules, own_pods: int) -> Node:
     gpus = gpus_of(node, rules)
     capacity, free = amounts(node["status"].get("capacity")), amounts(node["status"].get("allocatable"))
     # What the node keeps for itself or has lost, and what others hold.
     taken = Counter({name: capacity[name] - free[name] + max(0, others[name]) for name in capacity})
-    why = why_withheld(node, rules)
+    why = why_withheld(node, rules) or _why_full(own_pods + others[PODS], free.get(PODS))
     state = NodeState.CORDONED if why else NodeState.READY
     return Node(
         id=name_of(node),

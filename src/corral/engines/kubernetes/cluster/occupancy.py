@@ -28,6 +28,11 @@ def others_use(
     return held
 
 
+def own_pods(attempts: Iterable[Attempt]) -> Counter[str]:
+    """How many pods live attempts have on each node, or will have."""
+    return Counter(node for attempt in attempts if not attempt.is_over for node in attempt.nodes)
+
+
 def named_gpus(attempts: Iterable[Attempt]) -> dict[str, frozenset[str]]:
     named: dict[str, set[str]] = {}
     for attempt in attempts:
