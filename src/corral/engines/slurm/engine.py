@@ -301,7 +301,7 @@ class SlurmEngine:
 
     def parts(self) -> Sequence[EnginePart]:
         with self._lock:
-            return self._daemons.parts()
+            return self._daemons.parts(self._drains.note)
 
     def part_log(self, name: str, limit_bytes: int) -> str:
         """Slurm's daemons write their logs on their own machines."""

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from corral.control.ports import Withholding
+from corral.engines.slurm.cluster import drains
 from corral.engines.slurm.cluster.drains import NodeDrains
 from corral.engines.slurm.slurm_api.commands import SlurmRefused, is_passing
 from corral.engines.slurm.slurm_api.slurm_records import SlurmNode
@@ -97,6 +98,18 @@ def test_an_account_that_may_change_no_node_asks_once(slurm: OneNode, words: Nod
     words.withhold("n1", "repair")
     words.release("n1", force=True)
     assert (slurm.asked, words.found(slurm.nodes())) == (1, None)
+    assert "withheld in corral only" in words.note
+
+
+def test_a_right_to_drain_that_is_given_later_is_found(
+    slurm: OneNode, words: NodeDrains, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drains, "ASK_AGAIN_SECONDS", 0.0)
+    slurm.refusal = "slurm_update error: Access/permission denied"
+    words.withhold("n1", "repair")
+    slurm.refusal = ""
+    words.withhold("n1", "repair")
+    assert (words.found(slurm.nodes()), words.note) == ({"n1": Withholding.KEPT}, "")
 
 
 def test_a_refusal_is_reported_once_until_it_changes(

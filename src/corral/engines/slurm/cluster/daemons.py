@@ -42,12 +42,13 @@ class Daemons:
     def failed(self, error: str) -> None:
         self._trouble = self._last_error = error
 
-    def parts(self) -> list[EnginePart]:
+    def parts(self, note: str = "") -> list[EnginePart]:
+        """`note` says what does not work although the controller does."""
         controller = EnginePart(
             name=self._controller,
             kind=EnginePartKind.DAEMON,
             healthy=not self._trouble,
-            detail=self._trouble,
+            detail=self._trouble or note,
             last_error=self._last_error,
         )
         return [controller, *map(self._slurmd, sorted(self._nodes, key=lambda node: node.name))]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
@@ -26,8 +27,11 @@ _Answer = TypeVar("_Answer")
 
 #: The prefix of the reason of corral's drains.
 PREFIX = "corral: "
-#: Messages of Slurm and its interfaces that refuse for good, whatever the node. Other refusals concern the present
-#: state of the node.
+#: How long no node is changed after this account had no right to: rights may be given meanwhile.
+ASK_AGAIN_SECONDS = 300.0
+_WITHHELD_HERE_ONLY = "this account may not drain nodes of Slurm: those that are drained are withheld in corral only"
+#: Messages of Slurm and its interfaces that refuse whatever the node. Other refusals concern the present state of the
+#: node.
 _MAY_NOT = ("Access/permission denied", "Invalid user id", "cannot change nodes")
 
 
@@ -38,10 +42,19 @@ class NodeDrains:
         self._root = root / "withheld"
         self._root.mkdir(exist_ok=True)
         self._slurm = slurm
-        #: Slurm does not let this account change nodes; detected once, and not tried again until the next start
-        self._may_not = False
+        #: Slurm does not let this account change nodes
+        self._refused_until = float("-inf")
         #: why Slurm did not change a node at the last try; logged once, as it is tried repeatedly
         self._refusals: dict[str, str] = {}
+
+    @property
+    def note(self) -> str:
+        """What does not work; "" if everything does."""
+        return _WITHHELD_HERE_ONLY if self._may_not else ""
+
+    @property
+    def _may_not(self) -> bool:
+        return time.monotonic() < self._refused_until
 
     def found(self, nodes: Iterable[SlurmNode]) -> dict[str, Withholding] | None:
         """Whether the nodes that corral drained are still drained; None if Slurm does not let this account drain."""
@@ -79,11 +92,12 @@ class NodeDrains:
         return next((node for node in _asked(self._slurm.nodes) if node.name == name), None)
 
     def _set(self, name: str, *, is_withheld: bool, reason: str) -> bool:
-        """Whether this is settled: Slurm did it, or will never do it for this account."""
+        """Whether this is settled: Slurm did it, or does not let this account."""
         try:
             _asked(lambda: self._slurm.set_node(name, is_withheld=is_withheld, reason=reason))
         except SlurmRefused as refusal:
-            self._may_not |= any(text in str(refusal) for text in _MAY_NOT)
+            if any(text in str(refusal) for text in _MAY_NOT):
+                self._refused_until = time.monotonic() + ASK_AGAIN_SECONDS
             self._log_refusal(name, str(refusal))
             return self._may_not
         self._refusals.pop(name, None)
