@@ -103,6 +103,8 @@ class KubernetesEngine:
         self._term_path, self._term = str(self._records.root / TERM), 0
         self._load()
         self._adopts = self._records.may_adopt
+        #: attempts of an earlier server
+        self._earlier = list(self._attempts.values())
         self._removals = Removals(self._records, self._commands, self._attempts.values())
         self._is_adopted = threading.Event()
         self._watcher = Watcher(self, look_seconds=look_seconds, at_start=self._adopt)
@@ -425,13 +427,13 @@ class KubernetesEngine:
             self._is_adopted.set()
 
     def _bring_up_to_date(self) -> None:
-        if not self._attempts and not self._adopts:
+        if not self._earlier and not self._adopts:
             return
         self._watches.wait_for_lists()
         if not self._watches.trouble:
-            self._adopt_pods()
+            self._earlier += self._adopt_pods()
         deadline = time.monotonic() + ADOPT_SECONDS
-        pending: Iterable[Attempt] = list(self._attempts.values())
+        pending: Iterable[Attempt] = list(self._earlier)
         while pending and time.monotonic() < deadline and not self._watches.trouble and not self._closed:
             for attempt in pending:
                 try:
@@ -441,29 +443,33 @@ class KubernetesEngine:
             # Only those whose logs are still read.
             pending = [one for one in pending if one.end_seen_at and not one.is_over]
             time.sleep(0.01 if pending else 0.0)
-        for attempt in list(self._attempts.values()):
+        # Not those that were launched meanwhile: their ends are to be reported.
+        for attempt in self._earlier:
             if (status := attempt.status()) is not None:
                 attempt.reported = status.phase
 
-    def _adopt_pods(self) -> None:
-        """Once, before the first observation: a restored server goes on with what still runs, and removes the rest."""
+    def _adopt_pods(self) -> list[Attempt]:
+        """Once, before the first observation: a restored server goes on with what still runs, and removes the rest.
+        Returns what still runs."""
+        adopted: list[Attempt] = []
         with self._lock:
             if not self._adopts:
-                return
+                return adopted
             pods = list(self._pods.own().values())
             for attempt_id, document in pod_adoption.documents(pods, self._records.installation, clock()):
                 if attempt_id not in self._attempts and not self._records.was_ordered(attempt_id):
                     attempt = pod_attempt.record(self._records, attempt_id, document)
                     pod_attempt.note(self._records, attempt, {"created": clock()}, sync=True)
                     self._attempts[attempt_id] = attempt
+                    adopted.append(attempt)
                     log.warning("attempt %s runs in Kubernetes without a record: it is taken up again", attempt_id)
             for pod in pods:
                 if annotations_of(pod).get(ATTEMPT_LABEL, "") not in self._attempts:
                     self._removals.add(name_of(pod))
             self._records.note_adopted()
             self._adopts = False
-            touched = list(self._attempts)
-        self._watcher.look_at(touched)
+        self._watcher.look_at(attempt.id for attempt in adopted)
+        return adopted
 
     def _record(self, order: LaunchOrder) -> Attempt:
         with self._lock:

@@ -302,9 +302,14 @@ def test_an_engine_is_opened_without_waiting_for_its_cluster(started: Started) -
     started.cluster.fault = silent
     started.engine = started.new_engine()
     assert not started.engine._is_adopted.is_set()
+    heard: list[AttemptStatus] = []
+    started.engine.subscribe(heard.append)
+    started.engine.launch(replace(ORDER, attempt_id="j-2.1", command=("a\0b",)))
     answers.set()
-    observed = started.engine.observe()
-    assert [one.phase for one in observed.attempts] == [AttemptPhase.RUNNING]
+    phases = {one.attempt_id: one.phase for one in started.engine.observe().attempts}
+    assert phases == {"j-1.1": AttemptPhase.RUNNING, "j-2.1": AttemptPhase.ENDED}
+    wait_for(lambda: heard)
+    assert [(one.attempt_id, one.phase) for one in heard] == [("j-2.1", AttemptPhase.ENDED)]
 
 
 def test_a_program_runs_also_if_its_log_cannot_be_read(started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
