@@ -36,7 +36,10 @@ AREAS: dict[str, tuple[str, tuple[str, ...]]] = {
         "Jobs, attempts, logs, checkpoints, tasks, presets and images.",
         ("jobs", "files", "tasks", "presets", "images"),
     ),
-    "fleet": ("Clusters, nodes, GPUs, pools, flavors and packages.", ("fleet", "pools", "catalog")),
+    "fleet": (
+        "Clusters, nodes, GPUs, maintenance windows, pools, flavors and packages.",
+        ("fleet", "maintenance", "pools", "catalog"),
+    ),
     "scheduling": (
         "Queues, waiting lines, reservations, receipts of preemptions and the accuracy of estimated starts.",
         ("queues", "reservations", "receipts", "estimates"),

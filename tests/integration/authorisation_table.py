@@ -163,6 +163,11 @@ POST   /jobs/{job}/start             401      ok    404   ok       401      401 
 POST   /jobs/{job}/stop              401      ok    404   ok       401      401     403
 POST   /jobs/{job}/unpin             401      403   403   in       401      401     403
 GET    /jobs/{job}/why               401      ok    404   ok       401      401     ok
+GET    /maintenance-windows          401      ok    ok    ok       401      401     ok
+POST   /maintenance-windows          401      403   403   in       401      401     403
+GET    /maintenance-windows/{name}   401      in    in    in       401      401     in
+PATCH  /maintenance-windows/{name}   401      403   403   in       401      401     403
+DELETE /maintenance-windows/{name}   401      403   403   in       401      401     403
 GET    /me                           401      ok    ok    ok       401      401     ok
 PATCH  /me                           401      ok    ok    ok       401      401     403
 POST   /me/password                  401      in    in    in       401      401     403
@@ -183,6 +188,7 @@ DELETE /nodes/{node}                 401      403   403   in       401      401 
 GET    /nodes/{node}/metrics         401      ok    ok    ok       401      401     ok
 POST   /nodes/{node}/cordon          401      403   403   ok       401      401     403
 GET    /nodes/{node}/drain-preview   401      403   403   ok       401      401     403
+GET    /drain-preview                401      403   403   in       401      401     403
 POST   /nodes/{node}/drain           401      403   403   ok       401      401     403
 POST   /nodes/{node}/uncordon        401      403   403   ok       401      401     403
 GET    /overview                     401      ok    ok    ok       401      401     ok

@@ -10,6 +10,11 @@ def reservation(**fields: Any) -> dict[str, Any]:
     return {"name": "demo", "pool": "default", "gpus": 1, "users": ["operator"], **window, **fields}
 
 
+def maintenance(**fields: Any) -> dict[str, Any]:
+    window = {"since": "2099-01-01T00:00:00Z", "until": "2099-01-01T04:00:00Z"}
+    return {"name": "fans", "nodes": ["local"], **window, **fields}
+
+
 #: method, path, body, status, and the field or the words that the answer names
 WRONG_ABOUT_THE_REST: list[tuple[str, str, Any, int, str]] = [
     ("POST", "/images", {}, 422, "name"),
@@ -133,6 +138,24 @@ WRONG_ABOUT_THE_REST: list[tuple[str, str, Any, int, str]] = [
     ("GET", "/events?cursor=xyz", None, 422, "cursor"),
     ("GET", "/stream?last_event_id=-1", None, 422, "last_event_id"),
     # queues
+    # maintenance windows
+    ("POST", "/maintenance-windows", {}, 422, "name"),
+    ("POST", "/maintenance-windows", maintenance(name="a b"), 422, "name"),
+    ("POST", "/maintenance-windows", maintenance(nodes=[]), 422, "nodes"),
+    ("POST", "/maintenance-windows", maintenance(nodes=["atlantis"]), 422, "nodes"),
+    ("POST", "/maintenance-windows", maintenance(until=None), 422, "until"),
+    ("POST", "/maintenance-windows", maintenance(until="2001-01-01T00:00:00Z"), 422, "until"),
+    ("POST", "/maintenance-windows", maintenance(since="18:00"), 422, "since"),
+    ("POST", "/maintenance-windows", maintenance(every_days=0), 422, "every_days"),
+    ("POST", "/maintenance-windows", maintenance(every_days="week"), 422, "every_days"),
+    ("POST", "/maintenance-windows", maintenance(drain_before=-1), 422, "drain_before"),
+    ("POST", "/maintenance-windows", maintenance(drain_before="a while"), 422, "drain_before"),
+    ("POST", "/maintenance-windows", maintenance(for_ever=True), 422, "for_ever"),
+    ("PATCH", "/maintenance-windows/nowhere", {"note": "x"}, 404, "window"),
+    ("GET", "/maintenance-windows/nowhere", None, 404, "window"),
+    ("DELETE", "/maintenance-windows/nowhere", None, 404, "window"),
+    ("GET", "/drain-preview", None, 422, "node"),
+    ("GET", "/drain-preview?node=atlantis", None, 404, "node"),
     # reservations
     ("POST", "/reservations", {}, 422, "name"),
     ("POST", "/reservations", reservation(name="a b"), 422, "name"),

@@ -234,6 +234,19 @@ export const LoginPut = {
   username: { least: 1, most: 253 },
 } as const;
 
+export const MaintenanceCreate = {
+  drain_before: { least: 0, most: 2_592_000 },
+  every_days: { least: 1, most: 366 },
+  name: { most: 253 },
+  note: { most: 1000 },
+} as const;
+
+export const MaintenanceEdit = {
+  drain_before: { least: 0, most: 2_592_000 },
+  every_days: { least: 1, most: 366 },
+  note: { most: 1000 },
+} as const;
+
 export const ObjectStoreCreate = {
   access_key: { most: 253 },
   bucket: { most: 253 },

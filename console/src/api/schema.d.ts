@@ -1318,6 +1318,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/drain-preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Preview Drains
+         * @description The jobs that draining these nodes together would displace: no job moves from one of them to another.
+         */
+        get: operations["preview_drains"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/estimates/accuracy": {
         parameters: {
             query?: never;
@@ -2458,6 +2478,59 @@ export interface paths {
         options?: never;
         head?: never;
         patch?: never;
+        trace?: never;
+    };
+    "/api/v1/maintenance-windows": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Maintenance Windows
+         * @description All maintenance windows, including those that ended lately. A repeated one is listed once, with its next time.
+         */
+        get: operations["list_maintenance_windows"];
+        put?: never;
+        /**
+         * Create Maintenance Window
+         * @description Plan maintenance: the nodes are drained before it, and take jobs again after it. Jobs that are left when it
+         *     begins are asked to save and continue elsewhere; `GET /drain-preview` shows which.
+         */
+        post: operations["create_maintenance_window"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/maintenance-windows/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Maintenance Window
+         * @description One maintenance window with its state, and the nodes that still have jobs.
+         */
+        get: operations["get_maintenance_window"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete Maintenance Window
+         * @description Delete a maintenance window. Nodes that are drained for it take jobs again at once.
+         */
+        delete: operations["delete_maintenance_window"];
+        options?: never;
+        head?: never;
+        /**
+         * Edit Maintenance Window
+         * @description Change the given fields. A window that is under way goes on with what it is now.
+         */
+        patch: operations["edit_maintenance_window"];
         trace?: never;
     };
     "/api/v1/me": {
@@ -6613,6 +6686,9 @@ export interface components {
          *         }
          *       ],
          *       "node": "a100-80g-001",
+         *       "nodes": [
+         *         "a100-80g-001"
+         *       ],
          *       "stranded": [
          *         {
          *           "detail": "no GPU is free",
@@ -6628,7 +6704,7 @@ export interface components {
             at: string;
             /**
              * Capacity After
-             * @description Each pool with GPUs on the node, and its GPUs without the node.
+             * @description Each pool with GPUs on the nodes, and its GPUs without them.
              */
             capacity_after: {
                 [key: string]: components["schemas"]["CapacityView"];
@@ -6637,11 +6713,16 @@ export interface components {
             empty_at: components["schemas"]["SpanView"] | null;
             /** Jobs */
             jobs: components["schemas"]["DisplacedJobView"][];
-            /** Node */
+            /**
+             * Node
+             * @description The first of the nodes.
+             */
             node: string;
+            /** Nodes */
+            nodes: string[];
             /**
              * Stranded
-             * @description Waiting jobs that can run on this node only.
+             * @description Waiting jobs that can run on these nodes only.
              */
             stranded: components["schemas"]["StrandedView"][];
         };
@@ -6650,6 +6731,7 @@ export interface components {
          * @example {
          *       "drained_at": "2026-11-18T09:30:00Z",
          *       "empty_by": "empty-by",
+         *       "maintenance": "maintenance",
          *       "started_at": "2026-11-18T09:30:00Z",
          *       "started_by": "started-by"
          *     }
@@ -6665,6 +6747,11 @@ export interface components {
              * @description When jobs that are left are displaced; null: jobs run to their end.
              */
             empty_by: string | null;
+            /**
+             * Maintenance
+             * @description The maintenance window after which the node takes jobs again.
+             */
+            maintenance: string | null;
             /** Started At */
             started_at: string;
             /** Started By */
@@ -10848,6 +10935,37 @@ export interface components {
             next_cursor?: string | null;
         };
         /**
+         * ListView[MaintenanceView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "created_at": "2026-11-18T09:30:00Z",
+         *           "created_by": "created-by",
+         *           "drain_before_seconds": 1,
+         *           "drains_at": "2026-11-18T09:30:00Z",
+         *           "every_days": 1,
+         *           "name": "resnet",
+         *           "nodes": [
+         *             "a100-80g-001"
+         *           ],
+         *           "nodes_left": [
+         *             "nodes-left"
+         *           ],
+         *           "note": "note",
+         *           "since": "2026-11-18T09:30:00Z",
+         *           "state": "upcoming",
+         *           "until": "2026-11-18T09:30:00Z"
+         *         }
+         *       ]
+         *     }
+         */
+        ListView_MaintenanceView_: {
+            /** Items */
+            items: components["schemas"]["MaintenanceView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /**
          * ListView[NodeView]
          * @example {
          *       "items": [
@@ -10857,6 +10975,7 @@ export interface components {
          *           "drain": {
          *             "drained_at": "2026-11-18T09:30:00Z",
          *             "empty_by": "empty-by",
+         *             "maintenance": "maintenance",
          *             "started_at": "2026-11-18T09:30:00Z",
          *             "started_by": "started-by"
          *           },
@@ -12226,6 +12345,136 @@ export interface components {
             user: string;
         };
         /**
+         * MaintenanceCreate
+         * @example {
+         *       "name": "resnet",
+         *       "nodes": [
+         *         "a100-80g-001"
+         *       ],
+         *       "until": "2026-11-18T09:30:00Z"
+         *     }
+         */
+        MaintenanceCreate: {
+            /**
+             * Drain Before
+             * @description How long before, the nodes take no new jobs.
+             * @default 3600
+             * @example 2592000
+             * @example 43200m
+             */
+            drain_before?: number | string;
+            /**
+             * Every Days
+             * @description Days until it is repeated at the same time of the day by the server's clock; left out: once.
+             */
+            every_days?: number | null;
+            /** Name */
+            name: string;
+            /** Nodes */
+            nodes: string[];
+            /**
+             * Note
+             * @default
+             */
+            note?: string;
+            /**
+             * Since
+             * @description When the nodes are to be empty; left out: now.
+             */
+            since?: string | null;
+            /**
+             * Until
+             * Format: date-time
+             * @description When the nodes take jobs again.
+             * @example 2026-01-03T18:00:00Z
+             */
+            until: string;
+        };
+        /**
+         * MaintenanceEdit
+         * @example {}
+         */
+        MaintenanceEdit: {
+            /** Drain Before */
+            drain_before?: (number | string) | null;
+            /**
+             * Every Days
+             * @description Null: not repeated; left out: unchanged.
+             */
+            every_days?: number | null;
+            /** Nodes */
+            nodes?: string[] | null;
+            /** Note */
+            note?: string | null;
+            /** Since */
+            since?: string | null;
+            /** Until */
+            until?: string | null;
+        };
+        /**
+         * MaintenanceState
+         * @enum {string}
+         */
+        MaintenanceState: "upcoming" | "draining" | "active" | "over";
+        /**
+         * MaintenanceView
+         * @example {
+         *       "created_at": "2026-11-18T09:30:00Z",
+         *       "created_by": "created-by",
+         *       "drain_before_seconds": 1,
+         *       "drains_at": "2026-11-18T09:30:00Z",
+         *       "every_days": 1,
+         *       "name": "resnet",
+         *       "nodes": [
+         *         "a100-80g-001"
+         *       ],
+         *       "nodes_left": [
+         *         "nodes-left"
+         *       ],
+         *       "note": "note",
+         *       "since": "2026-11-18T09:30:00Z",
+         *       "state": "upcoming",
+         *       "until": "2026-11-18T09:30:00Z"
+         *     }
+         */
+        MaintenanceView: {
+            /** Created At */
+            created_at: string;
+            /** Created By */
+            created_by: string;
+            /** Drain Before Seconds */
+            drain_before_seconds: number;
+            /**
+             * Drains At
+             * @description From then on the nodes take no new jobs.
+             */
+            drains_at: string;
+            /**
+             * Every Days
+             * @description Days from one occurrence to the next; null if there is only one.
+             */
+            every_days: number | null;
+            /** Name */
+            name: string;
+            /** Nodes */
+            nodes: string[];
+            /**
+             * Nodes Left
+             * @description Nodes that still have jobs.
+             */
+            nodes_left: string[];
+            /** Note */
+            note: string;
+            /**
+             * Since
+             * @description When the present occurrence begins, or else the next.
+             */
+            since: string;
+            state: components["schemas"]["MaintenanceState"];
+            /** Until */
+            until: string;
+        };
+        /**
          * MapNodeView
          * @example {
          *       "cluster": "local",
@@ -12584,6 +12833,7 @@ export interface components {
          *       "drain": {
          *         "drained_at": "2026-11-18T09:30:00Z",
          *         "empty_by": "empty-by",
+         *         "maintenance": "maintenance",
          *         "started_at": "2026-11-18T09:30:00Z",
          *         "started_by": "started-by"
          *       },
@@ -25573,6 +25823,76 @@ export interface operations {
             };
         };
     };
+    preview_drains: {
+        parameters: {
+            query: {
+                /** @description A node; repeated for several. */
+                node: string[];
+                /** @description Time of the drain; left out, or in the past: now. */
+                at?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DrainPreviewView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
     estimate_accuracy: {
         parameters: {
             query?: {
@@ -30867,6 +31187,406 @@ export interface operations {
             };
             /** @description Conflict: wrong state, name taken, over a limit */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    list_maintenance_windows: {
+        parameters: {
+            query?: {
+                /** @description Items on a page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_MaintenanceView_"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    create_maintenance_window: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MaintenanceCreate"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MaintenanceView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    get_maintenance_window: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the maintenance window. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MaintenanceView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    delete_maintenance_window: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the maintenance window. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    edit_maintenance_window: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag of the object as the caller read it: the edit is refused with 412 if another edit came in between. */
+                "If-Match"?: string;
+            };
+            path: {
+                /** @description The name of the maintenance window. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MaintenanceEdit"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    /** @description Changes with each edit of the object; for If-Match of PATCH. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MaintenanceView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Changed meanwhile */
+            412: {
                 headers: {
                     [name: string]: unknown;
                 };

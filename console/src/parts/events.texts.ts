@@ -26,5 +26,10 @@ export const texts = defineTexts({
   "node.draining": ["is being drained", "开始排空"],
   "node.drain-planned": ["has a time by which it must be empty", "已设定清空时间"],
   "node.drained": ["is drained: no jobs are left", "已排空：没有剩余作业"],
+  "maintenance.created": ["is planned", "已计划"],
+  "maintenance.edited": ["was changed", "已修改"],
+  "maintenance.deleted": ["was deleted", "已删除"],
+  "maintenance.began": ["has begun: its nodes take no new jobs", "已开始：其节点不再接收新作业"],
+  "maintenance.ended": ["has ended: its nodes take jobs again", "已结束：其节点恢复接收作业"],
   "node.removed": ["was removed", "已移除"],
 });

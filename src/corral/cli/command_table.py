@@ -87,6 +87,7 @@ PLACES: Sequence[Place] = (
     _noun("leader", "system.leader:app", Section.CLUSTER),
     _noun("pool", "fleet.pools:app", Section.CLUSTER),
     _noun("object-store", "storage.object_stores:app", Section.CLUSTER),
+    _noun("maintenance", "fleet.maintenance:app", Section.CLUSTER),
     _noun("reservation", "scheduling.reservations:app", Section.CLUSTER),
     _noun("analyse", "reports.analyse:app", Section.CLUSTER),
     _noun("alert", "alerts.alerts:app", Section.CLUSTER),

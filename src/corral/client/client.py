@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from corral.client.alerts.alerts import Alerts, Channels
     from corral.client.datasets.datasets import Datasets, DatasetTargets
     from corral.client.fleet.catalog import Catalog
+    from corral.client.fleet.maintenance import Maintenance
     from corral.client.fleet.nodes import Fleet
     from corral.client.fleet.pools import Pools
     from corral.client.functions.calls import Functions
@@ -59,6 +60,7 @@ _AREAS = {
     "queues": "scheduling.queues:Queues",
     "fleet": "fleet.nodes:Fleet",
     "pools": "fleet.pools:Pools",
+    "maintenance": "fleet.maintenance:Maintenance",
     "reservations": "scheduling.reservations:Reservations",
     "groups": "people.groups:Groups",
     "catalog": "fleet.catalog:Catalog",
@@ -107,6 +109,7 @@ class Client:
         queues: Queues
         fleet: Fleet
         pools: Pools
+        maintenance: Maintenance
         reservations: Reservations
         groups: Groups
         catalog: Catalog

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module, resources
+from pathlib import Path
 from typing import Any
 
 import pytest
+from alembic import op
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import BigInteger, Boolean, Connection, Double, Integer, LargeBinary, Table, func, select
@@ -136,7 +139,10 @@ def test_a_migration_that_fails_leaves_the_store_as_it_was(
     ]
     module = import_module(f"corral.stores.migrations.versions.{last}")
     with monkeypatch.context() as patch:
-        patch.setattr("alembic.op.create_index", _fail)
+        operation, subject = re.findall(r"""op\.(\w+)\(\s*"(\w+)\"""", Path(str(module.__file__)).read_text("utf-8"))[
+            -1
+        ]
+        patch.setattr(f"alembic.op.{operation}", _failing_at(subject, getattr(op, operation)))
         assert module.revision == NEWEST
         with pytest.raises(RuntimeError, match="the disk is full"):
             open_store(empty_database_url)
@@ -148,6 +154,11 @@ def test_a_migration_that_fails_leaves_the_store_as_it_was(
 
 def _fail(*_: object, **__: object) -> None:
     raise RuntimeError("the disk is full")
+
+
+def _failing_at(subject: str, real: Callable[..., Any]) -> Callable[..., Any]:
+    """The same operation, which fails for the table or the index of this name."""
+    return lambda name, *args, **others: _fail() if name == subject else real(name, *args, **others)
 
 
 def test_tables_of_a_failed_first_start_are_gone(empty_database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

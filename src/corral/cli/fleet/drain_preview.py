@@ -17,18 +17,17 @@ TITLES = ("JOB", "NAME~", "USER", "GPUS>", "STILL THERE!", "ENDS", "LIMIT?", "LO
 def show_preview(terminal: Terminal, nodes: Sequence[str], moment: str | None) -> None:
     now = terminal.now()
     with terminal.client() as client:
-        found = [client.fleet.preview_drain(node, moment) for node in nodes]
+        found = client.fleet.preview_drains(nodes, moment)
     if terminal.as_json:
-        terminal.json(found[0] if len(found) == 1 else {"items": found})
+        terminal.json(found)
         return
-    for preview in found:
-        _show_one(terminal, preview, now)
+    _show(terminal, found, now)
 
 
-def _show_one(terminal: Terminal, preview: DrainPreviewView, now: float) -> None:
+def _show(terminal: Terminal, preview: DrainPreviewView, now: float) -> None:
     there = sum(job["displaced"] != "no" for job in preview["jobs"])
     terminal.say(
-        f"Draining {preview['node']} at {formats.local_time(preview['at'])} displaces"
+        f"Draining {formats.listed(preview['nodes'])} at {formats.local_time(preview['at'])} displaces"
         f" {formats.count(there, 'job') if there else 'nothing'}."
     )
     if preview["jobs"]:

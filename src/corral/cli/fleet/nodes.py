@@ -115,6 +115,8 @@ def _drain_text(node: NodeView) -> str:
     if drain is None:
         return ""
     begun = f"by {drain['started_by']}, since {formats.local_time(drain['started_at'])}"
+    if drain.get("maintenance"):
+        begun += f", for maintenance {drain['maintenance']}"
     if drain["drained_at"] is not None:
         return f"{begun}; empty since {formats.local_time(drain['drained_at'])}"
     empty_by = drain["empty_by"]

@@ -45,6 +45,10 @@ class Fleet:
         """The jobs that a drain at that time would displace; nothing is changed."""
         return cast("DrainPreviewView", self._transport.get(f"/nodes/{segment(node)}/drain-preview", {"at": at}))
 
+    def preview_drains(self, nodes: Sequence[str], at: str | None = None) -> DrainPreviewView:
+        """The jobs that draining these nodes together at that time would displace; nothing is changed."""
+        return cast("DrainPreviewView", self._transport.get("/drain-preview", {"node": list(nodes), "at": at}))
+
     def remove_node(self, node: str) -> None:
         """Forget a node that does not come back."""
         self._transport.delete(f"/nodes/{segment(node)}")

@@ -25,6 +25,7 @@ CREATING_PATHS = (
     r"/jobs/[^/]+/clone",
     r"/jobs:array",
     r"/jobs:batch",
+    r"/maintenance-windows",
     r"/me/ssh-keys",
     r"/me/tokens",
     r"/object-stores",

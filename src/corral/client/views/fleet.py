@@ -1,4 +1,4 @@
-"""Clusters, nodes, GPUs, pools, flavors and packages.
+"""Clusters, nodes, GPUs, maintenance windows, pools, flavors and packages.
 
 Generated from docs/reference/openapi.json by `make openapi`: do not edit.
 """
@@ -53,14 +53,16 @@ class StrandedView(TypedDict):
 
 
 class DrainPreviewView(TypedDict):
+    #: The first of the nodes.
     node: str
+    nodes: list[str]
     at: str
     #: Estimated end of the last job; null if it cannot be estimated.
     empty_at: SpanView | None
     jobs: list[DisplacedJobView]
-    #: Waiting jobs that can run on this node only.
+    #: Waiting jobs that can run on these nodes only.
     stranded: list[StrandedView]
-    #: Each pool with GPUs on the node, and its GPUs without the node.
+    #: Each pool with GPUs on the nodes, and its GPUs without them.
     capacity_after: dict[str, CapacityView]
 
 
@@ -327,6 +329,28 @@ class ClusterView(TypedDict):
     gpu_types: dict[str, str]
 
 
+MaintenanceState = Literal["upcoming", "draining", "active", "over"]
+
+
+class MaintenanceView(TypedDict):
+    name: str
+    nodes: list[str]
+    #: When the present occurrence begins, or else the next.
+    since: str
+    until: str
+    #: Days from one occurrence to the next; null if there is only one.
+    every_days: int | None
+    drain_before_seconds: float
+    #: From then on the nodes take no new jobs.
+    drains_at: str
+    state: MaintenanceState
+    #: Nodes that still have jobs.
+    nodes_left: list[str]
+    note: str
+    created_by: str
+    created_at: str
+
+
 class DrainView(TypedDict):
     started_at: str
     started_by: str
@@ -334,6 +358,8 @@ class DrainView(TypedDict):
     empty_by: str | None
     #: When the last job had left; null while jobs are left.
     drained_at: str | None
+    #: The maintenance window after which the node takes jobs again.
+    maintenance: str | None
 
 
 class HostView(TypedDict):
@@ -436,6 +462,30 @@ class ScoreView(TypedDict):
     score: float
     usage: float
     at: str
+
+
+class MaintenanceCreate(TypedDict):
+    name: str
+    nodes: list[str]
+    #: When the nodes take jobs again.
+    until: str
+    #: How long before, the nodes take no new jobs.
+    drain_before: NotRequired[float | str]
+    #: Days until it is repeated at the same time of the day by the server's clock; left out: once.
+    every_days: NotRequired[int | None]
+    note: NotRequired[str]
+    #: When the nodes are to be empty; left out: now.
+    since: NotRequired[str | None]
+
+
+class MaintenanceEdit(TypedDict):
+    drain_before: NotRequired[float | str | None]
+    #: Null: not repeated; left out: unchanged.
+    every_days: NotRequired[int | None]
+    nodes: NotRequired[list[str] | None]
+    note: NotRequired[str | None]
+    since: NotRequired[str | None]
+    until: NotRequired[str | None]
 
 
 class NamesDelete(TypedDict):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from corral.control.errors import InUse, NotFound, WrongState
-from corral.control.fleet.drain_records import store_drains
+from corral.control.fleet.draining.drain_records import store_drains
 from corral.control.fleet.node_effects import NodeEffect, ReleaseEffect, WithholdEffect
 from corral.control.live.unit_of_work import Caller, Work
 from corral.control.monitoring.gpu_health import forget

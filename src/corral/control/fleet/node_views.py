@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass
 
-from corral.control.fleet.drain_records import Drain
+from corral.control.fleet.draining.drain_records import Drain
 from corral.core.fleet.free_gpus import idle_gpus
 from corral.core.model import Gpu, Job, Node, NodeState
 from corral.core.monitoring.health.model import Condition

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from corral.control.fleet.drain_records import Drain, stored_drains
+from corral.control.fleet.draining.drain_records import Drain, stored_drains
 from corral.control.fleet.live_fleet import LiveFleet
 from corral.control.fleet.live_jobs import LiveJobs
 from corral.control.fleet.live_views import LiveViews
@@ -24,6 +24,7 @@ from corral.control.records import (
     IdleWarning,
     JobRecord,
     JobSpec,
+    MaintenanceRecord,
     ReceiptRecord,
     UnreadableRow,
 )
@@ -131,6 +132,8 @@ class State:
         self.idle_warnings: Counted[str, IdleWarning] = Counted()
         #: drains under way, by node
         self.drains: Counted[str, Drain] = Counted()
+        #: maintenance windows by name, those that are over lately too
+        self.maintenance: Counted[str, MaintenanceRecord] = Counted()
         #: open receipts of preempted jobs, by job
         self.receipts: Counted[str, ReceiptRecord] = Counted()
         #: attempts that this server has sent a stop for since it was started
@@ -176,6 +179,7 @@ class State:
             self.testing,
             self.idle_warnings,
             self.drains,
+            self.maintenance,
             self.spoken_at,
             self.observed,
             self.left_out,
@@ -267,6 +271,7 @@ def load_state(tx: Transaction, policies: Policies) -> State:
     state.conditions = Counted(_conditions(tx, state))
     state.idle_warnings = Counted(tx.health.idle_warnings())
     state.drains = Counted(stored_drains(tx))
+    state.maintenance = Counted({record.name: record for record in tx.maintenance.all()})
     state.receipts = Counted({receipt.job_id: receipt for receipt in tx.receipts.open()})
     state.unreadable = tuple(tx.unreadable)
     stored = tx.jobs.counts()

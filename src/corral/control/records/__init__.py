@@ -88,7 +88,7 @@ from corral.control.records.people import (
 )
 from corral.control.records.receipts import ReceiptFilter, ReceiptRecord
 from corral.control.records.requests import RequestKeyRecord
-from corral.control.records.scheduling import ReservationRecord
+from corral.control.records.scheduling import MaintenanceRecord, ReservationRecord
 from corral.control.records.sharing import Share, ShareKind, ShareMode
 from corral.control.records.volumes import (
     ObjectStoreKind,
@@ -149,6 +149,7 @@ __all__ = [
     "JobRecord",
     "JobSpec",
     "LedgerEntry",
+    "MaintenanceRecord",
     "MetadataKind",
     "MountKind",
     "MountSpec",

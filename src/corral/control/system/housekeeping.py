@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from corral.control.fleet.draining import maintenance
 from corral.control.live.unit_of_work import Work
 from corral.control.monitoring import gpu_health
 from corral.control.scheduling import reservations
@@ -35,4 +36,5 @@ def tidy(work: Work) -> int:
         + work.tx.channels.prune(work.now - DELIVERY_SECONDS)
         + work.tx.estimates.prune(work.now - ESTIMATE_SECONDS)
         + reservations.tidy(work)
+        + maintenance.tidy(work)
     )

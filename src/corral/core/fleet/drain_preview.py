@@ -1,4 +1,4 @@
-"""The preview of a drain at some time: which jobs still run then, what they lose, and where they would continue.
+"""The preview of a drain of nodes at some time: which jobs still run then, what they lose, where they would continue.
 
 A preview, not a plan: ends are predictions, the queue moves on meanwhile, and nothing is changed. The places of
 displaced jobs are tried one after the other, on the resources that will be free at that time as far as is known.
@@ -7,7 +7,7 @@ displaced jobs are tried one after the other, on the resources that will be free
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -42,7 +42,7 @@ class Span:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DisplacedJob:
     job: Job
-    #: its GPUs on the node
+    #: its GPUs on the nodes
     gpus: tuple[str, ...]
     #: from similar runs; None if there are none
     ends_at: Span | None
@@ -57,7 +57,7 @@ class DisplacedJob:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stranded:
-    """A waiting job that could run on no other node."""
+    """A waiting job that could run on no other node than the drained ones."""
 
     job: Job
     detail: str
@@ -65,7 +65,7 @@ class Stranded:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Capacity:
-    """A pool without the node: its usable GPUs, and those that are free when all displaced jobs are placed."""
+    """A pool without the nodes: its usable GPUs, and those that are free when all displaced jobs are placed."""
 
     gpus: int
     free: int
@@ -73,55 +73,58 @@ class Capacity:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DrainPreview:
-    node: str
+    nodes: tuple[str, ...]
     at: float
-    #: None if some job has no known end; `now` for an empty node
+    #: None if some job has no known end; `now` for empty nodes
     empty_at: Span | None
     jobs: tuple[DisplacedJob, ...]
     stranded: tuple[Stranded, ...]
-    #: of every pool that has GPUs on the node
+    #: of every pool that has GPUs on the nodes
     capacity_after: dict[str, Capacity]
 
 
-def preview(snapshot: ClusterSnapshot, node_id: str, at: float, now: float, remaining: Remaining) -> DrainPreview:
-    """The preview of draining this node at that time."""
+def preview(
+    snapshot: ClusterSnapshot, nodes: Sequence[str], at: float, now: float, remaining: Remaining
+) -> DrainPreview:
+    """The preview of draining these nodes together at that time: no job moves from one of them to another."""
     at = max(at, now)
-    # 1. The jobs on the node, and whether they still run at that time.
-    outlooks = [_outlook(job, node_id, at, now, remaining) for job in _jobs_on(snapshot, node_id)]
+    drained = frozenset(nodes)
+    # 1. The jobs on the nodes, and whether they still run at that time.
+    outlooks = [_outlook(job, drained, at, now, remaining) for job in _jobs_on(snapshot, drained)]
     with snapshot.trial() as trial:
         # 2. Jobs that have ended by then release their resources.
         displacement = _Displacement(snapshot, trial)
-        for job in _over_by(snapshot, node_id, at, now, remaining):
+        for job in _over_by(snapshot, drained, at, now, remaining):
             displacement.lift(job)
         # 3. The other jobs are placed on other nodes, the oldest first.
-        placed = [_placed(displacement, item, node_id, at) for item in outlooks]
-        capacity = _capacity(snapshot, node_id, at)
+        placed = [_placed(displacement, item, drained, at) for item in outlooks]
+        capacity = _capacity(snapshot, drained, at)
     return DrainPreview(
-        node=node_id,
+        nodes=tuple(nodes),
         at=at,
         empty_at=_empty_at(outlooks, now),
         jobs=tuple(placed),
-        stranded=tuple(_stranded(snapshot, node_id)),
+        stranded=tuple(_stranded(snapshot, drained)),
         capacity_after=capacity,
     )
 
 
-def _jobs_on(snapshot: ClusterSnapshot, node_id: str) -> list[Job]:
+def _jobs_on(snapshot: ClusterSnapshot, drained: Set[str]) -> list[Job]:
     found = [
         job
         for job in snapshot.jobs.values()
-        if job.allocation is not None and any(grant.node == node_id for grant in job.allocation.grants)
+        if job.allocation is not None and any(grant.node in drained for grant in job.allocation.grants)
     ]
     return sorted(found, key=lambda job: (job.allocated_at or 0.0, job.serial))
 
 
-def _outlook(job: Job, node_id: str, at: float, now: float, remaining: Remaining) -> DisplacedJob:
+def _outlook(job: Job, drained: Set[str], at: float, now: float, remaining: Remaining) -> DisplacedJob:
     assert job.allocation is not None
     expected = _ends_at(job, now, remaining)
     limit_at = job.expected_end if math.isfinite(job.expected_end) else None
     return DisplacedJob(
         job=job,
-        gpus=tuple(gpu for grant in job.allocation.grants if grant.node == node_id for gpu in grant.gpus),
+        gpus=tuple(gpu for grant in job.allocation.grants if grant.node in drained for gpu in grant.gpus),
         ends_at=expected,
         limit_at=limit_at,
         displaced=_chance(job, expected, limit_at, at, now),
@@ -164,10 +167,10 @@ def _lost(job: Job, at: float, now: float) -> float:
     return max(0.0, until - saved_at) * job.allocation.total_gpu_milli / WHOLE
 
 
-def _over_by(snapshot: ClusterSnapshot, node_id: str, at: float, now: float, remaining: Remaining) -> list[Job]:
-    """The jobs on GPUs of the node's models that end by then, surely or by their p90."""
+def _over_by(snapshot: ClusterSnapshot, drained: Set[str], at: float, now: float, remaining: Remaining) -> list[Job]:
+    """The jobs on GPUs of the nodes' models that end by then, surely or by their p90."""
     found = []
-    models = {gpu.model for gpu in snapshot.nodes[node_id].gpus}
+    models = {gpu.model for node in drained for gpu in snapshot.nodes[node].gpus}
     for job in snapshot.jobs.values():
         if job.allocation is None or at <= now or (job.allocation.model and job.allocation.model not in models):
             continue
@@ -200,13 +203,13 @@ class _Displacement:
         self._lifted[job.id] = placed
 
 
-def _placed(displacement: _Displacement, item: DisplacedJob, node_id: str, at: float) -> DisplacedJob:
+def _placed(displacement: _Displacement, item: DisplacedJob, drained: Set[str], at: float) -> DisplacedJob:
     """The job with its new nodes, and from when on: at once, or when enough other jobs have ended."""
     snapshot, queue = displacement.snapshot, displacement.snapshot.queues.get(item.job.queue)
     if item.displaced is Displaced.NO or queue is None:
         return item
     lifted = displacement.lift(item.job)
-    moved = replace(lifted, avoid_nodes=(*lifted.avoid_nodes, node_id))
+    moved = replace(lifted, avoid_nodes=(*lifted.avoid_nodes, *sorted(drained)))
     reserved = Reserved(snapshot, at)
     found = find_open_place(reserved, snapshot.fleet, moved, queue, end_if_started(moved, at))
     if found is not None:
@@ -220,13 +223,13 @@ def _placed(displacement: _Displacement, item: DisplacedJob, node_id: str, at: f
     return replace(item, goes_to=tuple(grant.node for grant in later.allocation.grants), back_at=later.at)
 
 
-def _capacity(snapshot: ClusterSnapshot, node_id: str, at: float) -> dict[str, Capacity]:
-    """The GPUs of each pool that has GPUs on the node."""
-    here = {gpu.pool for gpu in snapshot.nodes[node_id].gpus}
+def _capacity(snapshot: ClusterSnapshot, drained: Set[str], at: float) -> dict[str, Capacity]:
+    """The GPUs of each pool that has GPUs on the nodes."""
+    here = {gpu.pool for node in drained for gpu in snapshot.nodes[node].gpus}
     found = {pool: Capacity(gpus=0, free=0) for pool in sorted(here)}
     idle = free_gpus(snapshot, at).free
     for slot in snapshot.fleet.slots:
-        if slot.node.id == node_id:
+        if slot.node.id in drained:
             continue
         for (pool, model), gpus in slot.domains.items():
             if pool in found and model:
@@ -248,10 +251,10 @@ def _empty_at(outlooks: Iterable[DisplacedJob], now: float) -> Span | None:
     return Span(p50=p50, p90=p90)
 
 
-def _stranded(snapshot: ClusterSnapshot, node_id: str) -> Iterator[Stranded]:
-    """Waiting jobs that could run on the fleet, but not without the node; the oldest first."""
+def _stranded(snapshot: ClusterSnapshot, drained: Set[str]) -> Iterator[Stranded]:
+    """Waiting jobs that could run on the fleet, but not without the nodes; the oldest first."""
     fits: dict[tuple[object, ...], bool] = {}
-    fleet, domains = snapshot.fleet, snapshot.fleet.slot(node_id).domains
+    fleet, names = snapshot.fleet, sorted(drained)
 
     def could_fit(job: Job, pool: str) -> bool:
         key = (pool, job.request, job.avoid_nodes, job.avoid_gpus)
@@ -259,16 +262,18 @@ def _stranded(snapshot: ClusterSnapshot, node_id: str) -> Iterator[Stranded]:
             fits[key] = could_ever_fit(fleet, job, pool)
         return fits[key]
 
-    pools = {pool for pool, _ in domains}
+    pools = {pool for node in names for pool, _ in fleet.slot(node).domains}
+    without_text = names[0] if len(names) == 1 else f"these {len(names)} nodes"
     waiting = [job for line in snapshot.lines.values() for job in line.jobs.values()]
     for job in sorted(waiting, key=lambda job: job.serial):
         queue = snapshot.queues.get(job.queue)
         if queue is None or (job.request.wants_gpu and queue.pool not in pools):
             continue
-        without = replace(job, avoid_nodes=(*job.avoid_nodes, node_id))
+        without = replace(job, avoid_nodes=(*job.avoid_nodes, *names))
         if could_fit(job, queue.pool) and not could_fit(without, queue.pool):
             yield Stranded(
-                job=job, detail=f"without {node_id} no node of pool {queue.pool} can hold {_request_text(job.request)}"
+                job=job,
+                detail=f"without {without_text} no node of pool {queue.pool} can hold {_request_text(job.request)}",
             )
 
 

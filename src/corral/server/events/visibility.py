@@ -17,7 +17,7 @@ from corral.core.model import Job
 from corral.core.scheduling.explain.reasons import Explanation
 
 #: Nouns of actions that all users may see, because they explain the queue.
-PUBLIC_NOUNS = frozenset({"node", "gpu", "queue", "cluster", "pool", "reservation"})
+PUBLIC_NOUNS = frozenset({"node", "gpu", "queue", "cluster", "pool", "reservation", "maintenance"})
 #: Nouns of actions on jobs, for callers who may see others' jobs.
 JOB_NOUNS = frozenset({"job", "task"})
 #: a job id, optionally followed by the job's name

@@ -1,8 +1,8 @@
-"""Goes on with drains: jobs are displaced at the time that an operator has set, and emptied nodes are recorded."""
+"""Goes on with drains and maintenance windows: nodes are drained, emptied and brought back when their time comes."""
 
 from __future__ import annotations
 
-from corral.control.fleet import drains
+from corral.control.fleet.draining import maintenance
 from corral.control.live.controller import Controller
 from corral.control.live.worker import Worker
 from corral.control.ports import Clock
@@ -24,5 +24,5 @@ class DrainWorker:
         self._worker.stop()
 
     def step(self) -> None:
-        if self._controller.inspect(drains.is_due, self._clock.now()).result(_ANSWER_SECONDS):
-            self._controller.execute(drains.go_on).result(_ANSWER_SECONDS)
+        if self._controller.inspect(maintenance.is_due, self._clock.now()).result(_ANSWER_SECONDS):
+            self._controller.execute(maintenance.go_on).result(_ANSWER_SECONDS)

@@ -62,6 +62,7 @@ REST: Table = (
     ("datasets.dataset_targets", _ONE),
     ("fleet.pools", _ONE),
     ("scheduling.reservations", _ONE),
+    ("fleet.maintenance", _ONE),
     ("jobs.tasks", _ONE),
     ("people.ssh_keys", _ONE),
     ("people.job_secrets", _ONE),

@@ -22,6 +22,7 @@ from corral.control.ports import (
     HealthTable,
     ImageTable,
     JobTable,
+    MaintenanceTable,
     MetaTable,
     PeopleTable,
     ProviderTable,
@@ -44,6 +45,7 @@ from corral.stores.database.commit_guard import changes_made
 from corral.stores.database.rows import begin_rows, unreadable_rows
 from corral.stores.datasets.datasets import SqlDatasetTable
 from corral.stores.fleet.catalog import SqlCatalogTable
+from corral.stores.fleet.maintenance import SqlMaintenanceTable
 from corral.stores.fleet.nodes import SqlFleetTable
 from corral.stores.jobs.attempts import SqlAttemptTable
 from corral.stores.jobs.images import SqlImageTable
@@ -94,6 +96,7 @@ class SqlTransaction:
     simulations: SimulationTable
     shadow: ShadowTable
     reservations: ReservationTable
+    maintenance: MaintenanceTable
     datasets: DatasetTable
     estimates: EstimateTable
     volumes: VolumeTable
@@ -127,6 +130,7 @@ class SqlTransaction:
         self.simulations = SqlSimulationTable(connection)
         self.shadow = SqlShadowTable(connection)
         self.datasets = SqlDatasetTable(connection)
+        self.maintenance = SqlMaintenanceTable(connection)
         self.reservations = SqlReservationTable(connection)
         self.estimates = SqlEstimateTable(connection)
         self.volumes = SqlVolumeTable(connection)

@@ -40,6 +40,7 @@ ONLY_GROUPS = {
     ("quota",),
     ("pool",),
     ("reservation",),
+    ("maintenance",),
     ("group",),
     ("flavor",),
     ("package",),

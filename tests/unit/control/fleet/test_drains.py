@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from corral.control.fleet import drains, node_actions
+from corral.control.fleet import node_actions
+from corral.control.fleet.draining import drains
 from corral.control.live.state import State
 from corral.control.ports import AttemptPhase
 from corral.core.model import EndReason, JobState, NodeState

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from corral.control.alerts.facts import failures
-from corral.control.fleet import drains
+from corral.control.fleet.draining import drains
 from corral.control.jobs import jobs
 from corral.control.live.unit_of_work import Caller
 from corral.control.monitoring import gpu_checks

@@ -27,7 +27,7 @@ def after(p50: float, p90: float) -> Prediction:
 
 
 def drained(snapshot: ClusterSnapshot, at: float = NOW, known: dict[str, Prediction] | None = None) -> DrainPreview:
-    return preview(snapshot, "n1", at, NOW, lambda job: (known or {}).get(job.id))
+    return preview(snapshot, ["n1"], at, NOW, lambda job: (known or {}).get(job.id))
 
 
 def test_an_empty_node_is_empty_now() -> None:
@@ -151,7 +151,7 @@ def test_asking_changes_nothing_and_promises_nothing_impossible(
         before = dump_snapshot(snapshot)
         free = [dict(slot.free_milli) for slot in snapshot.fleet.slots]
         for node_id in list(snapshot.nodes)[:2]:
-            found = preview(snapshot, node_id, step.at + later, step.at, lambda job: known)
+            found = preview(snapshot, [node_id], step.at + later, step.at, lambda job: known)
             for item in found.jobs:
                 assert node_id not in (item.goes_to or ())
                 assert (item.goes_to is None) == (item.back_at is None)
@@ -161,3 +161,18 @@ def test_asking_changes_nothing_and_promises_nothing_impossible(
         assert dump_snapshot(snapshot) == before
         assert [dict(slot.free_milli) for slot in snapshot.fleet.slots] == free
         assert schedule(snapshot, step.at) == step.plan
+
+
+def test_nodes_that_are_drained_together_take_no_jobs_from_each_other() -> None:
+    snapshot = snapshot_of(
+        node("n1", 4),
+        node("n2", 4),
+        node("n3", 2),
+        running(1, {"n1": (0, 1)}, allocated_at=1.0),
+        running(2, {"n2": (0, 1)}, allocated_at=2.0),
+    )
+    # One by one both would find room; together only the first does.
+    assert drained(snapshot).jobs[0].goes_to is not None
+    found = preview(snapshot, ["n1", "n2"], NOW, NOW, lambda job: None)
+    assert [(item.job.id, item.goes_to) for item in found.jobs] == [("j-1", ("n3",)), ("j-2", None)]
+    assert found.capacity_after == {"default": Capacity(gpus=2, free=0)}

@@ -38,7 +38,7 @@ from corral.control.ports.store.people import (
     SecretTable,
     SshKeyTable,
 )
-from corral.control.ports.store.scheduling import EstimateTable, ReservationTable
+from corral.control.ports.store.scheduling import EstimateTable, MaintenanceTable, ReservationTable
 from corral.control.ports.store.servers import LeaseRecord, ServerRecord, ServerRegistry
 from corral.control.ports.store.transaction import (
     MetaTable,
@@ -71,6 +71,7 @@ __all__ = [
     "JobTable",
     "Leadership",
     "LeaseRecord",
+    "MaintenanceTable",
     "MetaTable",
     "NameTaken",
     "OutcomeUnknown",

@@ -1,11 +1,11 @@
-"""Tables of reservations and past estimates."""
+"""Tables of reservations, maintenance windows and past estimates."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from corral.control.records import ReservationRecord
+from corral.control.records import MaintenanceRecord, ReservationRecord
 from corral.core.scheduling.forecast.accuracy import PastEstimate
 
 
@@ -44,3 +44,13 @@ class ReservationTable(Protocol):
 
     def prune(self, before: float) -> int:
         """Drop those that ended earlier."""
+
+
+class MaintenanceTable(Protocol):
+    def all(self) -> list[MaintenanceRecord]:
+        """Sorted by name."""
+
+    def save(self, record: MaintenanceRecord) -> None:
+        """Insert or replace by name."""
+
+    def delete(self, name: str) -> None: ...

@@ -22,7 +22,7 @@ from corral.control.ports.store.jobs import (
     UsageTable,
 )
 from corral.control.ports.store.people import CredentialTable, PeopleTable, ProviderTable, SecretTable, SshKeyTable
-from corral.control.ports.store.scheduling import EstimateTable, ReservationTable
+from corral.control.ports.store.scheduling import EstimateTable, MaintenanceTable, ReservationTable
 from corral.control.ports.store.volumes import VolumeTable
 from corral.control.ports.store.whatif import ShadowTable, SimulationTable
 from corral.control.records import RequestKeyRecord, UnreadableRow
@@ -79,6 +79,7 @@ class Transaction(Protocol):
     simulations: SimulationTable
     shadow: ShadowTable
     reservations: ReservationTable
+    maintenance: MaintenanceTable
     datasets: DatasetTable
     estimates: EstimateTable
     volumes: VolumeTable

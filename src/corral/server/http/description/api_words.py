@@ -10,6 +10,7 @@ NOUNS = {
     "catalog": "flavor or package",
     "channels": "channel",
     "groups": "group",
+    "maintenance": "maintenance window",
     "pools": "pool",
     "queues": "queue",
     "reports": "report or schedule",

@@ -11,10 +11,10 @@ from typing import Annotated
 from fastapi import Query, Response
 
 from corral.control.errors import NotFound, WrongState
-from corral.control.fleet import drains
 from corral.control.fleet import node_actions as fleet_use_cases
 from corral.control.fleet.cluster_health import ClusterHealth
-from corral.control.fleet.drain_preview import drain_preview
+from corral.control.fleet.draining import drains
+from corral.control.fleet.draining.drain_preview import drain_preview
 from corral.control.fleet.live_fleet import GpuCounts
 from corral.control.fleet.node_views import GpuView as FleetGpu
 from corral.control.fleet.node_views import NodeView as FleetNode
@@ -46,6 +46,8 @@ from corral.server.schemas.fleet.nodes import (
 )
 
 router = resource_router("", "fleet")
+#: Nodes of one preview.
+MOST_PREVIEWED = 1000
 #: Tried after all others: the id of a GPU may have slashes, so this route takes every path below /gpus.
 gpu_router = resource_router("", "fleet")
 
@@ -132,6 +134,22 @@ async def preview_drain(
     ] = None,
 ) -> DrainPreviewView:
     """The jobs that a drain of the node at that time would displace; nothing is changed."""
+    found = await context.inspect(drain_preview, [node], time_of("at", at), context.clock.now())
+    return drain_preview_view(found)
+
+
+@router.get("/drain-preview", operation_id="preview_drains", responses=problems(403, 404))
+async def preview_drains(
+    caller: Operator,
+    context: Context,
+    node: Annotated[
+        list[str], Query(min_length=1, max_length=MOST_PREVIEWED, description="A node; repeated for several.")
+    ],
+    at: Annotated[
+        str | None, Query(max_length=100, description="Time of the drain; left out, or in the past: now.")
+    ] = None,
+) -> DrainPreviewView:
+    """The jobs that draining these nodes together would displace: no job moves from one of them to another."""
     found = await context.inspect(drain_preview, node, time_of("at", at), context.clock.now())
     return drain_preview_view(found)
 

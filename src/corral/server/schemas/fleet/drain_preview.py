@@ -47,19 +47,21 @@ class CapacityView(View):
 
 
 class DrainPreviewView(View):
-    node: str
+    node: str = Field(description="The first of the nodes.")
+    nodes: list[str]
     at: str
     empty_at: SpanView | None = Field(description="Estimated end of the last job; null if it cannot be estimated.")
     jobs: list[DisplacedJobView]
-    stranded: list[StrandedView] = Field(description="Waiting jobs that can run on this node only.")
+    stranded: list[StrandedView] = Field(description="Waiting jobs that can run on these nodes only.")
     capacity_after: dict[str, CapacityView] = Field(
-        description="Each pool with GPUs on the node, and its GPUs without the node."
+        description="Each pool with GPUs on the nodes, and its GPUs without them."
     )
 
 
 def drain_preview_view(found: DrainPreview) -> DrainPreviewView:
     return DrainPreviewView(
-        node=found.node,
+        node=found.nodes[0],
+        nodes=list(found.nodes),
         at=rfc3339(found.at),
         empty_at=_span_view(found.empty_at),
         jobs=[_job_view(item) for item in found.jobs],

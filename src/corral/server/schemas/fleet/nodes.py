@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from corral.control.fleet import node_views as views
-from corral.control.fleet.drain_records import Drain
+from corral.control.fleet.draining.drain_records import Drain
 from corral.control.live.unit_of_work import Caller
 from corral.control.people.permissions import may_see_job
 from corral.control.records import EventRecord
@@ -116,6 +116,7 @@ class DrainView(View):
     started_by: str
     empty_by: str | None = Field(description="When jobs that are left are displaced; null: jobs run to their end.")
     drained_at: str | None = Field(description="When the last job had left; null while jobs are left.")
+    maintenance: str | None = Field(description="The maintenance window after which the node takes jobs again.")
 
 
 class NodeView(View):
@@ -301,6 +302,7 @@ def _drain_view(drain: Drain | None) -> DrainView | None:
         started_by=drain.started_by,
         empty_by=rfc3339_or_none(drain.empty_by),
         drained_at=rfc3339_or_none(drain.drained_at),
+        maintenance=drain.window or None,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from corral.control.fleet import node_actions
-from corral.control.fleet.drain_records import Drain, store_drains
+from corral.control.fleet.draining.drain_records import Drain, store_drains
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import SYSTEM, Caller, Work
 from corral.control.scheduling.moves.job_move import begin_move, begin_requeue
@@ -18,13 +18,20 @@ from corral.core.model import Job, JobKind, JobState, Node, NodeState
 from corral.core.scheduling.plan.plan import PreemptionRule
 
 
-def drain(work: Work, caller: Caller, node_id: str, empty_by: float | None = None) -> Node:
+def drain(
+    work: Work, caller: Caller, node_id: str, empty_by: float | None = None, *, window: str | None = None
+) -> Node:
     """Drain a node. Repeated with another time, the new time counts; a time in the past means now."""
     node = node_actions.drain(work, caller, node_id)
     known = work.state.drains.get(node_id)
     begun = known or Drain(node=node_id, started_at=work.now, started_by=caller.name)
-    wanted = replace(begun, started_by=caller.name, empty_by=None if empty_by is None else max(empty_by, work.now))
-    if known is None or known.empty_by != empty_by:
+    wanted = replace(
+        begun,
+        started_by=caller.name,
+        empty_by=None if empty_by is None else max(empty_by, work.now),
+        window=begun.window if window is None else window,
+    )
+    if known is None or known.empty_by != empty_by or known.window != wanted.window:
         _keep(work, wanted)
         if empty_by is not None:
             work.record(caller, "node.drain-planned", node_id, detail={"empty_by": wanted.empty_by})
@@ -50,6 +57,11 @@ def go_on(work: Work) -> None:
             _keep(work, replace(one, drained_at=work.now))
             detail = {"by": one.started_by, "seconds": round(work.now - one.started_at)}
             work.record(SYSTEM, "node.drained", one.node, owner=one.started_by, detail=detail)
+
+
+def hand_over(work: Work, node_id: str, window: str) -> None:
+    """Another maintenance window keeps the node drained from now on."""
+    _keep(work, replace(work.state.drains[node_id], window=window))
 
 
 def jobs_on(state: State, node_id: str) -> list[Job]:
@@ -79,14 +91,17 @@ def _left(state: State, one: Drain, now: float) -> list[Job]:
 
 def _displace(work: Work, one: Drain, job: Job) -> None:
     caller, rule = Caller(name=one.started_by), PreemptionRule.DRAIN
+    drained = f"node {one.node} is drained by {one.started_by}"
+    if one.window:
+        drained += f" for maintenance ({one.window})"
     assert job.allocation is not None
     can_move = job.state is JobState.RUNNING and job.kind is not JobKind.WORKBENCH and len(job.allocation.grants) == 1
     place = place_elsewhere(work, job, {one.node}) if can_move else None
     if place is None:
-        detail = f"node {one.node} is drained by {one.started_by}: the job is queued again"
+        detail = f"{drained}: the job is queued again"
         begin_requeue(work, caller, job, rule=rule, detail=detail)
         return
-    detail = f"node {one.node} is drained by {one.started_by}: the job continues on {place.grants[0].node}"
+    detail = f"{drained}: the job continues on {place.grants[0].node}"
     begin_move(work, caller, job, place, rule=rule, detail=detail)
 
 

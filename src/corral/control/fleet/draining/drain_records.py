@@ -21,6 +21,8 @@ class Drain:
     empty_by: float | None = None
     #: when the last job had left the node
     drained_at: float | None = None
+    #: the maintenance window that drains the node, and brings it back; "": an operator does
+    window: str = ""
 
 
 def stored_drains(tx: Transaction) -> dict[str, Drain]:

@@ -1,6 +1,8 @@
-"""The jobs that draining a node would displace, computed from the state: for planning a maintenance."""
+"""The jobs that draining nodes would displace, computed from the state: for planning a maintenance."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from corral.control.errors import NotFound
 from corral.control.live.state import State
@@ -9,10 +11,11 @@ from corral.core.model import Job, Prediction
 from corral.core.scheduling.forecast.run_time_model import features_of_run
 
 
-def drain_preview(state: State, node_id: str, at: float | None, now: float) -> DrainPreview:
-    """Returns the preview of a drain of the node at a time, by default now."""
-    if node_id not in state.snapshot.nodes:
-        raise NotFound(f"there is no node {node_id!r}", field="node")
+def drain_preview(state: State, nodes: Sequence[str], at: float | None, now: float) -> DrainPreview:
+    """Returns the preview of a drain of the nodes at a time, by default now."""
+    for node in nodes:
+        if node not in state.snapshot.nodes:
+            raise NotFound(f"there is no node {node!r}", field="node")
 
     def remaining(job: Job) -> Prediction | None:
         """Predicts from past runs that took longer than this run has taken so far; shorter ones no longer apply."""
@@ -22,4 +25,4 @@ def drain_preview(state: State, node_id: str, at: float | None, now: float) -> D
         done = job.saved_seconds + job.ran_seconds + ran
         return state.run_times.predict(features_of_run(job, job.allocation), done)
 
-    return preview(state.snapshot, node_id, now if at is None else at, now, remaining)
+    return preview(state.snapshot, tuple(dict.fromkeys(nodes)), now if at is None else at, now, remaining)

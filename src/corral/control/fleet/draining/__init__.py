@@ -1,0 +1,1 @@
+"""Drains of nodes: by operators and for maintenance, with previews."""
