@@ -103,6 +103,7 @@ openapi: setup $(PACKAGES) ## write the OpenAPI file, the client's and the conso
 	@$(BIN)/python scripts/configuration_page.py
 	@$(BIN)/python scripts/seeds_page.py
 	@$(BIN)/python scripts/habits_page.py
+	@$(BIN)/python scripts/reference_pages.py
 	@$(NODE) npm run --silent types
 
 docs: setup ## the documentation as a site, in site/; broken links fail

@@ -81,10 +81,15 @@ class Page:
 
 
 def pages_with_blocks(area: str | None = None) -> list[str]:
-    """README, tutorial and how-tos, or the how-tos of one area."""
+    """README, tutorial, how-tos and the page of the API, or the how-tos of one area."""
     if area is not None:
         return [str(path.relative_to(ROOT)) for path in sorted((DOCS / "how-to" / area).glob("*.md"))]
-    places = [ROOT / "README.md", *DOCS.glob("tutorial/**/*.md"), *DOCS.glob("how-to/**/*.md")]
+    places = [
+        ROOT / "README.md",
+        DOCS / "reference" / "api.md",
+        *DOCS.glob("tutorial/**/*.md"),
+        *DOCS.glob("how-to/**/*.md"),
+    ]
     return [str(path.relative_to(ROOT)) for path in sorted(places)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.resources
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,14 @@ def test_links_out_of_the_pages_become_paths() -> None:
         ROOT / "docs" / "how-to" / "system",
     )
     assert text == ("the file (`deploy/compose.yaml`) [page](run-a-server.md#tls) [gone](nothing.md) [x](https://a.b)")
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    """Decisions and measurements have lists of their own."""
+    pages = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")}
+    listed = {page for page in pages if page.startswith(("decisions/", "measurements/")) and "README" not in page}
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")[2]
+    assert set(re.findall(r"[\w/-]+\.md", navigation)) == pages - listed
 
 
 def test_the_site_is_built_without_a_broken_link(tmp_path: Path) -> None:
