@@ -33,5 +33,6 @@ def test_the_examples_of_the_python_page_print_what_they_say(tmp_path: Path) -> 
     assert "('completed', [1, 2], 'operator')" in lines
     assert lines.count("loss 0.1") == 2, "once from `log`, once from `follow_log`"
     assert "ended: completed 0" in lines
+    assert any(re.fullmatch(r"weight \d.*", line) for line in lines)
     assert any(line.startswith("not found: ") for line in lines)
     assert lines[-1].startswith("422 [('gpus', ")

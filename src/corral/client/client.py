@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
@@ -165,6 +166,13 @@ class Client:
     @property
     def server(self) -> str:
         return self._transport.server
+
+    @contextmanager
+    def if_unchanged(self) -> Iterator[Self]:
+        """In this block an edit is refused if another user has edited the object since it was read in the block:
+        `ApiProblem` with the status 412 and the slug `changed-meanwhile`. Not for several threads at once."""
+        with self._transport.conditional_edits():
+            yield self
 
     def tunnel(self, job: str, port: int | None, note: Callable[[str], None]) -> Tunnel:
         """Carries TCP connections of this machine to a port of a job, or without a port to its app."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,6 +17,7 @@ class Answer:
     content_type: str = "application/json"
     #: promise more than is sent, so that the connection breaks in the middle
     is_cut: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(kw_only=True, slots=True)
@@ -63,6 +64,8 @@ def scripted(answer: Callable[[Seen, int], Answer]) -> Iterator[ScriptedServer]:
             self.send_header("Content-Type", given.content_type)
             self.send_header("Content-Length", str(len(given.body) + (100 if given.is_cut else 0)))
             self.send_header("Connection", "close")
+            for name, value in given.headers.items():
+                self.send_header(name, value)
             self.end_headers()
             self.wfile.write(given.body)
 

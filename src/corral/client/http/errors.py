@@ -85,6 +85,7 @@ class NotFound(ApiProblem):
 #: Hints for problems whose HTTP status would give a wrong hint.
 _HINTS = {
     "name-taken": "Choose another name, or delete the object that has this name.",
+    "changed-meanwhile": "Read the object again, and repeat your change.",
     "wrong-password": "Try again; an operator can give you a new password with `corral user password`.",
 }
 _BY_STATUS: dict[int, type[ApiProblem]] = {401: NotSignedIn, 403: Forbidden, 404: NotFound}

@@ -72,6 +72,8 @@ class Transport:
         self.server = server_address(server)
         self._servers = self.server.split(",")
         self.sleep = sleep
+        #: the ETags of objects that were read, by path, while edits are conditional
+        self._read: dict[str, str] | None = None
         headers = {"User-Agent": "corral-client"}
         if token:
             headers["Authorization"] = f"Bearer {token}"
@@ -108,7 +110,9 @@ class Transport:
         return self._refusal(httpx.Response(status, content=content))
 
     def get(self, path: str, params: Params | None = None, *, timeout_seconds: float = TIMEOUT_SECONDS) -> Any:
-        return self._decoded(self._send("GET", path, params=params, timeout_seconds=timeout_seconds))
+        answer = self._send("GET", path, params=params, timeout_seconds=timeout_seconds)
+        self._keep_etag(path, answer)
+        return self._decoded(answer)
 
     def get_text(self, path: str, params: Params | None = None) -> str:
         return self._send("GET", path, params=params, accept="text/plain").text
@@ -150,7 +154,23 @@ class Transport:
         return self._send("POST", path, body=body, accept="*/*").content
 
     def patch(self, path: str, body: Any) -> Any:
-        return self._decoded(self._send("PATCH", path, body=body))
+        seen = (self._read or {}).get(path)
+        answer = self._send("PATCH", path, body=body, headers={"If-Match": seen} if seen else None)
+        self._keep_etag(path, answer)
+        return self._decoded(answer)
+
+    @contextmanager
+    def conditional_edits(self) -> Iterator[None]:
+        """In this block an edit of an object that was read in it applies only to what was read."""
+        outer, self._read = self._read, {}
+        try:
+            yield
+        finally:
+            self._read = outer
+
+    def _keep_etag(self, path: str, answer: httpx.Response) -> None:
+        if self._read is not None and (etag := answer.headers.get("ETag")):
+            self._read[path] = etag
 
     def put(self, path: str, body: Any) -> Any:
         return self._decoded(self._send("PUT", path, body=body))

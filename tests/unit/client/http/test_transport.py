@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from dataclasses import replace
 
 import pytest
 
@@ -180,6 +181,26 @@ def test_bodies_are_json_whatever_text_is_in_them() -> None:
     assert server.requests[0].headers["Content-Type"] == "application/json"
     assert json.loads(server.requests[0].body) == {"command": ["echo", "é\udc80"]}
     assert len(server.requests) == 1
+
+
+def test_edits_are_conditional_where_the_caller_wants_it() -> None:
+    """An ETag is sent back for objects that were read or edited in the block, and for no others."""
+    tags = iter(("one", "two", "three", "four", "five", "six", "seven"))
+
+    def answer(seen: Seen, before: int) -> Answer:
+        return replace(as_json({"name": "night"}), headers={"ETag": f'"{next(tags)}"'})
+
+    with scripted(answer) as server, Client(server.url) as client:
+        client.queues.get("night")
+        with client.if_unchanged() as same:
+            same.queues.edit("night", {"weight": 1})
+            same.queues.edit("night", {"weight": 2})
+            same.queues.get("night")
+            same.queues.edit("day", {"weight": 2})
+            same.queues.edit("night", {"weight": 3})
+        client.queues.edit("night", {"weight": 4})
+    sent = [seen.headers.get("If-Match") for seen in server.requests if seen.method == "PATCH"]
+    assert sent == [None, '"two"', None, '"four"', None]
 
 
 @pytest.mark.parametrize(
