@@ -177,6 +177,15 @@ def test_jobs_are_held_started_stopped_and_removed(operator: Person) -> None:
     assert operator.run("why", "life", code=4).err.startswith("Error:")
 
 
+def test_a_job_that_can_never_start_is_refused_with_the_limit(operator: Person, maria: Person) -> None:
+    operator.ok("queue", "create", "tiny", "--max-gpus", "1")
+    try:
+        refused = maria.run("submit", "--queue", "tiny", "--gpus", "2", "--", "true", code=1).err
+        assert "queue tiny may hold 1 GPU: asks 2, holds 0; it can never start under this limit" in refused
+    finally:
+        operator.ok("queue", "rm", "-y", "tiny")
+
+
 def test_a_waiting_job_knows_why_and_its_place(operator: Person, maria: Person) -> None:
     holder = maria.submit("--name", "holder", "--gpus", "8", *HOLD)
     maria.wait_for(holder, "running")

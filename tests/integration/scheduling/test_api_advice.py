@@ -88,3 +88,18 @@ def test_sizes_of_jobs_that_wait_are_checked_as_those_of_new_ones(server: Corral
         wait_until(lambda: state_of(ann, job) == "running", "it begins with what is free")
         reported = problem(ann.patch(f"/jobs/{job}", json={"gpus": 1}), 409)
         assert "only a job that waits can be changed" in reported["detail"]
+
+
+def test_a_job_that_can_never_start_is_refused_and_why_says_never_after_the_limit_changed(server: CorralServer) -> None:
+    with server.http() as operator, server.http("ann") as ann:
+        operator.post("/queues", json={"name": "small", "max_gpus": 1}).raise_for_status()
+        refusal = problem(ann.post("/jobs", json=SLEEP | {"gpus": 2, "queue": "small"}), 409)
+        assert refusal["detail"] == "queue small may hold 1 GPU: asks 2, holds 0; it can never start under this limit"
+        plan = ann.post("/jobs:plan", json=SLEEP | {"gpus": 2, "queue": "small"}).raise_for_status().json()
+        assert (plan["outcome"], plan["detail"]) == ("refuse", refusal["detail"])
+        job = ann.post("/jobs", json=SLEEP | {"gpus": 2}).raise_for_status().json()["id"]
+        operator.patch("/queues/default", json={"max_gpus": 1}).raise_for_status()
+        why = ann.get(f"/jobs/{job}/why").raise_for_status().json()
+        assert why["summary"].startswith("queue default may hold 1 GPU: asks 2")
+        assert why["summary"].endswith("it can never start under this limit")
+        assert why["estimate"] is None

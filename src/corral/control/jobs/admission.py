@@ -17,6 +17,7 @@ from corral.core.model import WHOLE, Elastic, GpuHealth, Job, JobKind, JobState,
 from corral.core.names import JOB_NAME, SETTING_NAME
 from corral.core.people.quota import quota_kinds
 from corral.core.quantities import format_bytes, format_duration
+from corral.core.scheduling.limits.hold_rules import limit_below
 from corral.core.scheduling.placement.search import could_ever_fit, domains_for
 from corral.core.snapshot.node_index import Fleet
 
@@ -153,11 +154,13 @@ def queue_refusal(state: State, queue: Queue, job: Job) -> Refusal | None:
     ):
         if limit is not None and asked > limit * WHOLE:
             return OverLimit(
-                f"{whose} may have {limit} GPUs per job: asked {gpus_text(asked)}",
+                f"{whose} may have {counted(limit, 'GPU')} per job: asked {gpus_text(asked)}",
                 field="gpus",
                 asked=asked / WHOLE,
                 limit=limit,
             )
+    if (reason := limit_below(state.snapshot, replace(job, queue=queue.name), 0.0)) is not None:
+        return OverLimit(reason.detail, field="gpus", rule=reason.rule, **reason.numbers)
     longest = _longest(state, queue)
     if longest is not None and job.time_limit_seconds is not None and job.time_limit_seconds > longest:
         return OverLimit(

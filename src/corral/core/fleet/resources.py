@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from corral.core.counts import counted
 from corral.core.model import WHOLE, Allocation, Grant, Job, Request
 
 
@@ -62,6 +63,11 @@ def at_least(job: Job) -> Job:
 def gpus_text(milli: int) -> str:
     """GPUs as text: 2000 is "2", 250 is "0.25"."""
     return f"{milli / WHOLE:g}"
+
+
+def counted_gpus(milli: int) -> str:
+    """GPUs as text with the noun: 1000 is "1 GPU", 250 is "0.25 GPUs"."""
+    return counted(milli / WHOLE, "GPU")
 
 
 def grant_on(node: str, gpus: tuple[str, ...], request: Request) -> Grant:

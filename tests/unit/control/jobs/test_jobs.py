@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from corral.control.errors import Forbidden, InsufficientQuota, Invalid, NotFound, OverLimit, Refusal, Taken, WrongState
-from corral.control.jobs import jobs
+from corral.control.jobs import job_edit, jobs
 from corral.control.live.unit_of_work import Work
 from corral.control.people.quotas import set_quota
 from corral.control.people.user_accounts import create_user
@@ -152,6 +152,29 @@ def test_limits_of_size_length_and_time(store: Store) -> None:
     desk.submit(draft("held", hold=True))
     with pytest.raises(OverLimit):
         desk.do(jobs.start, ANN, "held")
+
+
+def test_a_job_that_no_end_of_another_lets_start_is_refused_with_the_limit(desk: Desk) -> None:
+    desk.do(queues.create, ROOT, Queue(name="small", max_gpus=1))
+    with pytest.raises(OverLimit) as refusal:
+        desk.submit(draft("large", gpus=2, queue="small"))
+    detail = "queue small may hold 1 GPU: asks 2, holds 0; it can never start under this limit"
+    assert refusal.value.detail == detail
+    assert refusal.value.numbers == {"rule": "queue-gpus", "asked": 2.0, "held": 0.0, "limit": 1}
+    (waits,) = desk.submit(draft("fits", gpus=1, queue="small"))
+    larger = jobs.JobChange(given=frozenset({"gpus"}), draft=draft("fits", gpus=2, queue="small"))
+    with pytest.raises(OverLimit, match="it can never start"):
+        desk.do(job_edit.edit, ANN, waits.id, larger)
+
+
+@pytest.mark.parametrize(("rule", "limit"), [("gpus-per-user", "max_gpus_per_user"), ("total-gpus", "max_total_gpus")])
+def test_a_job_beyond_a_limit_of_the_installation_is_refused(store: Store, rule: str, limit: str) -> None:
+    desk = Desk(store, Policies(limits=Limits(**{limit: 3})))
+    desk.started(draft("first", gpus=3))
+    with pytest.raises(OverLimit) as refusal:
+        desk.submit(draft("large", gpus=4))
+    assert refusal.value.numbers["rule"] == rule
+    desk.submit(draft("later", gpus=3))
 
 
 def test_what_the_fleet_can_never_hold_is_refused_with_the_largest_node(desk: Desk) -> None:

@@ -33,7 +33,13 @@ describe("why a job waits, in words", () => {
     expect(textOf({ rule: "given-back", numbers: givenBack })).toContain("waited: PartitionDown");
     expect(textOf({ rule: "back-off", numbers: { seconds_left: 90, faults: 1 } })).toContain("1 分 30 秒");
     const memory = { resource: "memory_bytes", asked: 2 ** 31, held: 0, limit: 2 ** 30 };
-    expect(textOf({ rule: "quota", numbers: memory })).toBe("内存配额：上限 1 GiB，已占用 0 B，申请 2 GiB。");
+    expect(textOf({ rule: "quota", numbers: memory })).toContain("内存配额：上限 1 GiB，已占用 0 B，申请 2 GiB。");
+  });
+
+  it("says that a job which is larger than its limit never starts", () => {
+    const never = "在此上限下，该作业无法启动。";
+    expect(textOf({ rule: "queue-gpus", numbers: { asked: 2, held: 0, limit: 1 } })).toContain(never);
+    expect(textOf({ rule: "queue-gpus", numbers: { asked: 2, held: 4, limit: 4 } })).not.toContain(never);
   });
 
   it("says until when it waits for others, where that is known", () => {

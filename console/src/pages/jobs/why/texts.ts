@@ -255,3 +255,6 @@ export const lookBack = defineTexts({
     "依据 {at} 的第 {id} 次调度，包含截至 {until} 的变化；之后的部分变化可能未计入。",
   ],
 });
+
+/** Behind the sentence of a limit that is smaller than the job. */
+export const lasting = [" It can never start under this limit.", "在此上限下，该作业无法启动。"] as const;

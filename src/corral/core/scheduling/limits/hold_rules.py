@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from corral.core.fleet.resources import asked_by, gpus_text
+from corral.core.counts import counted
+from corral.core.fleet.resources import asked_by, counted_gpus, gpus_text
 from corral.core.model import WHOLE, Job, JobKind, JobState, NodeState
 from corral.core.people.budgets import Budget, Unit, accounts_of, amount_text, with_unit
 from corral.core.people.quota import Quota, quota_kinds
 from corral.core.quantities import format_duration
-from corral.core.scheduling.limits.guarantees import is_entitled, owed_to_others_milli
+from corral.core.scheduling.limits.guarantees import counts, is_entitled, owed_to_others_milli
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 
 
@@ -29,6 +30,15 @@ class Reason:
     #: the jobs that the job waits for
     jobs: tuple[str, ...] = ()
 
+    @property
+    def is_lasting(self) -> bool:
+        """Whether the job alone asks for more than the limit: it never starts while the limit stays, whatever ends."""
+        asked, limit = self.numbers.get("asked"), self.numbers.get("limit")
+        return asked is not None and limit is not None and float(asked) > float(limit)
+
+
+#: The end of the description of a reason that lasts.
+NEVER = "it can never start under this limit"
 
 TOTAL_LIMIT = "total-gpus"
 QUEUE_LIMIT = "queue-gpus"
@@ -134,9 +144,10 @@ def _over_quota(snapshot: ClusterSnapshot, job: Job, kind: JobKind, limit: Quota
         ("memory_bytes", held.memory_bytes, asked.memory_bytes, limit.memory_bytes),
     ):
         if most is not None and wants > 0 and has + wants > most:
+            never = f"; {NEVER}" if wants > most else ""
             return Reason(
                 rule="quota",
-                detail=f"insufficient quota for {kind} {name}: asks {wants:g}, holds {has:g}, limit {most:g}",
+                detail=f"insufficient quota for {kind} {name}: asks {wants:g}, holds {has:g}, limit {most:g}{never}",
                 numbers={"resource": name, "asked": wants, "held": has, "limit": most},
             )
     return None
@@ -192,10 +203,37 @@ def owed(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
     return Reason(
         rule="owed",
         detail=(
-            f"it cannot be preempted, and so leaves {gpus_text(others)} GPUs to queues that they are guaranteed to: "
+            f"it cannot be preempted, and so leaves {counted_gpus(others)} to queues that they are guaranteed to: "
             f"asks {gpus_text(asked)}, free {gpus_text(free)}"
         ),
         numbers={"asked": asked / WHOLE, "free": free / WHOLE, "owed": others / WHOLE},
+    )
+
+
+def never_left(snapshot: ClusterSnapshot, job: Job) -> Reason | None:
+    """The job cannot be preempted, and asks for more than its queue is guaranteed and than the guarantees of all other
+    queues leave of the pool's GPUs, used or not, healthy or not."""
+    queue, asked = snapshot.queues.get(job.queue), job.request.total_gpu_milli
+    if job.preemptible or queue is None or not asked or not counts(snapshot):
+        return None
+    names = snapshot.guaranteeing.get(queue.pool, ())
+    others = sum(snapshot.queues[name].guaranteed_gpus for name in names if name != queue.name)
+    models = job.request.models
+    known = sum(
+        gpu.pool == queue.pool and (not models or gpu.model in models)
+        for node in snapshot.nodes.values()
+        for gpu in node.gpus
+    )
+    most = max(queue.guaranteed_gpus, known - others)
+    if not others or not known or asked <= most * WHOLE:
+        return None
+    return Reason(
+        rule="owed",
+        detail=(
+            f"it cannot be preempted, and {counted(others, 'GPU')} of {known} in pool {queue.pool} are guaranteed to "
+            f"other queues: asks {gpus_text(asked)}, at most {most} for such a job; {NEVER}"
+        ),
+        numbers={"asked": asked / WHOLE, "limit": most, "owed": others},
     )
 
 
@@ -269,16 +307,16 @@ _NO_LIMIT = 1_000_000
 #: The rules for mounts: they are skipped for a job without mounts.
 MOUNT_RULES: tuple[Rule, ...] = (volume_missing, volume_full, mounts)
 
+#: The limits on what jobs hold together.
+GPU_LIMITS: tuple[Rule, ...] = (job_too_large, user_limit, total_limit, queue_limit)
+
 #: in the order in which they are checked
 RULES: tuple[Rule, ...] = (
     dependency,
     backing_off,
     queue_missing,
     membership,
-    job_too_large,
-    user_limit,
-    total_limit,
-    queue_limit,
+    *GPU_LIMITS,
     quota,
     over_budget,
     owed,
@@ -309,6 +347,15 @@ def spare_gpus(snapshot: ClusterSnapshot, job: Job) -> int:
     return max(0, min(left) // WHOLE) if left else _NO_LIMIT
 
 
+def limit_below(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
+    """The first limit on GPUs that is smaller than what the job asks for: the job could never start."""
+    if job.only_gpus:
+        return None
+    found = (rule(snapshot, job, now) for rule in GPU_LIMITS)
+    lasting = next((reason for reason in found if reason is not None and reason.is_lasting), None)
+    return lasting or never_left(snapshot, job)
+
+
 def first_reason(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
     for rule in _rules_for(job):
         reason = rule(snapshot, job, now)
@@ -318,7 +365,15 @@ def first_reason(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | No
 
 
 def all_reasons(snapshot: ClusterSnapshot, job: Job, now: float) -> list[Reason]:
-    return [reason for rule in _rules_for(job) if (reason := rule(snapshot, job, now)) is not None]
+    found = (rule(snapshot, job, now) for rule in _rules_for(job))
+    return [_lasting(snapshot, job, reason) if reason.rule == "owed" else reason for reason in found if reason]
+
+
+def _lasting(snapshot: ClusterSnapshot, job: Job, reason: Reason) -> Reason:
+    """The same reason, with its limit if it lasts. Found out only where every reason is wanted: it takes a walk over
+    all GPUs."""
+    never = never_left(snapshot, job)
+    return reason if never is None else replace(never, numbers={**reason.numbers, **never.numbers})
 
 
 def _rules_for(job: Job) -> tuple[Rule, ...]:
@@ -350,9 +405,11 @@ def _over(rule: str, holder: str, held_milli: int, job: Job, limit: int | None) 
     asked_milli = job.request.total_gpu_milli
     if limit is None or asked_milli == 0 or held_milli + asked_milli <= limit * WHOLE:
         return None
+    never = f"; {NEVER}" if asked_milli > limit * WHOLE else ""
+    asks, holds = gpus_text(asked_milli), gpus_text(held_milli)
     return Reason(
         rule=rule,
-        detail=f"{holder} may hold {limit} GPUs: asks {gpus_text(asked_milli)}, holds {gpus_text(held_milli)}",
+        detail=f"{holder} may hold {counted(limit, 'GPU')}: asks {asks}, holds {holds}{never}",
         numbers={"asked": asked_milli / WHOLE, "held": held_milli / WHOLE, "limit": limit},
     )
 

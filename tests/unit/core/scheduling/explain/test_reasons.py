@@ -12,6 +12,7 @@ from corral.core.model import WHOLE, Blocking, Elastic, GpuHealth, Job, JobKind,
 from corral.core.people.quota import Quota
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.explain.reasons import NAMED, Explanation, explain, line_order
+from corral.core.scheduling.forecast.estimates import forecast
 from corral.core.scheduling.limits.hold_rules import Reason
 from corral.core.scheduling.plan.plan import Plan
 from corral.core.scheduling.reservations.reservation import Reservation
@@ -286,7 +287,22 @@ def test_what_others_are_owed_is_a_reason_with_numbers() -> None:
     snapshot = snapshot_of(_preempting(), lab, rest, node("n1", 4), waiting(1, queue="rest", gpus=2, preemptible=False))
     explained = explain(snapshot, schedule(snapshot, 100.0), snapshot.jobs["j-1"], 100.0)
     assert [reason.rule for reason in explained.reasons] == ["owed"]
-    assert explained.reasons[0].numbers == {"asked": 2.0, "free": 4.0, "owed": 3.0}
+    assert explained.reasons[0].numbers == {"asked": 2.0, "free": 4.0, "owed": 3.0, "limit": 1}
+    assert explained.summary == (
+        "it cannot be preempted, and 3 GPUs of 4 in pool default are guaranteed to other queues: asks 2, at most 1 for "
+        "such a job; it can never start under this limit"
+    )
+
+
+def test_a_limit_that_is_smaller_than_the_job_is_said_to_be_for_ever_and_gives_no_estimate() -> None:
+    snapshot = snapshot_of(
+        node("n1", 4), Queue(name="small", max_gpus=1), waiting(1, queue="small", gpus=2), waiting(2)
+    )
+    plan = schedule(snapshot, 100.0)
+    explained = explain(snapshot, plan, snapshot.jobs["j-1"], 100.0)
+    assert explained.summary == "queue small may hold 1 GPU: asks 2, holds 0; it can never start under this limit"
+    assert explained.planned is None
+    assert "j-1" not in forecast(snapshot, 100.0).estimates
 
 
 def test_a_planned_start_names_the_jobs_that_it_waits_for() -> None:

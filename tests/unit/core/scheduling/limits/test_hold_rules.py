@@ -9,7 +9,15 @@ import pytest
 from corral.core.model import Job, JobKind, Queue
 from corral.core.people.membership import Membership
 from corral.core.people.quota import Quota
-from corral.core.scheduling.limits.hold_rules import MOUNT, Reason, all_reasons, first_reason, spare_gpus
+from corral.core.scheduling.limits.hold_rules import (
+    MOUNT,
+    NEVER,
+    Reason,
+    all_reasons,
+    first_reason,
+    limit_below,
+    spare_gpus,
+)
 from corral.core.snapshot.changes import Change, PutMembership, PutQuota, PutRules, PutVolume
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import Limits
@@ -105,3 +113,33 @@ def test_spare_gpus_is_the_tightest_limit() -> None:
     assert spare_gpus(cluster(limits(max_gpus_per_user=5)), job) == 1
     assert spare_gpus(cluster(limits(max_total_gpus=4)), job) == 0
     assert spare_gpus(snapshot_of(node("n1", gpus=1)), job) > 1000
+
+
+@pytest.mark.parametrize(
+    ("changes", "job", "detail"),
+    [
+        ((limits(max_gpus_per_job=1),), waiting(2, gpus=2), "one job may hold 1 GPU: asks 2, holds 0"),
+        ((limits(max_gpus_per_user=3),), waiting(2, gpus=4), "user ann may hold 3 GPUs: asks 4, holds 4"),
+        ((limits(max_total_gpus=3),), waiting(2, gpus=4), "all jobs together may hold 3 GPUs: asks 4, holds 4"),
+        ((), waiting(2, gpus=7), "queue default may hold 6 GPUs: asks 7, holds 4"),
+    ],
+)
+def test_a_limit_below_the_job_lasts_whatever_ends(changes: tuple[Change, ...], job: Job, detail: str) -> None:
+    job = replace(job, user="ann")
+    reason = limit_below(cluster(*changes), job, NOW)
+    assert reason is not None
+    assert reason.detail == f"{detail}; {NEVER}"
+    assert reason in all_reasons(cluster(*changes), job, NOW)
+
+
+def test_a_limit_that_is_only_used_up_does_not_last() -> None:
+    job = waiting(2, gpus=3, user="ann")
+    snapshot = cluster(limits(max_gpus_per_user=3, max_total_gpus=3))
+    assert not [reason for reason in all_reasons(snapshot, replace(job, user="eve"), NOW) if reason.is_lasting]
+    assert limit_below(snapshot, job, NOW) is None
+
+
+def test_a_quota_below_the_job_lasts() -> None:
+    snapshot = cluster(PutQuota(user="ann", kind=JobKind.TRAINING, quota=Quota(gpu_milli=2000)))
+    assert all_reasons(snapshot, waiting(2, gpus=3), NOW)[-1].detail.endswith(f"asks 3, holds 4, limit 2; {NEVER}")
+    assert not all_reasons(snapshot, waiting(2, gpus=1), NOW)[-1].is_lasting
