@@ -4,11 +4,21 @@ const SECONDS = { w: 604_800, d: 86_400, h: 3_600, m: 60, s: 1 } as const;
 const UNITS = ["w", "d", "h", "m", "s"] as const;
 const LONGEST_SECONDS = 3653 * 86_400;
 
-/** Seconds of "90", "90m" or "1d12h", the larger units first; undefined where the text is no length of time. */
+const CLOCK = /^(?:(\d+)-)?(\d+):([0-5]\d):([0-5]\d)$/;
+
+/** Seconds of "90", "90m", "1d12h" (the larger units first) or "1:30:00"; undefined where the text is no length of
+ * time. */
 export function parseDuration(text: string): number | undefined {
   const given = text.trim().toLowerCase();
-  const seconds = /^\d+(\.\d+)?$/.test(given) ? Number(given) : secondsOfParts(given);
+  const seconds = /^\d+(\.\d+)?$/.test(given) ? Number(given) : (secondsOfClock(given) ?? secondsOfParts(given));
   return seconds === undefined || seconds > LONGEST_SECONDS ? undefined : seconds;
+}
+
+function secondsOfClock(text: string): number | undefined {
+  const found = CLOCK.exec(text);
+  if (found === null) return undefined;
+  const [days = 0, hours = 0, minutes = 0, seconds = 0] = found.slice(1).map((part) => Number(part || 0));
+  return ((days * 24 + hours) * 60 + minutes) * 60 + seconds;
 }
 
 function secondsOfParts(text: string): number | undefined {

@@ -11,8 +11,10 @@ describe("durations", () => {
     ["1d12h", 129_600],
     ["1.5h", 5_400],
     ["1w", 604_800],
+    ["1:30:05", 5_405],
+    ["2-12:00:00", 216_000],
   ])("%s", (text, seconds) => expect(parseDuration(text)).toBe(seconds));
-  it.each(["", "soon", "2h30", "30m2h", "2h2h", "-1h", "20000d"])("%s is none", (text) =>
+  it.each(["", "soon", "2h30", "30m2h", "2h2h", "-1h", "20000d", "1:30", "1:60:00"])("%s is none", (text) =>
     expect(parseDuration(text)).toBeUndefined(),
   );
   it("reads back what it writes", () => expect(parseDuration(durationText(93_784))).toBe(93_784));

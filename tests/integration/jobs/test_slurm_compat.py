@@ -138,10 +138,30 @@ def test_jobs_and_nodes_are_listed_and_cancelled_as_scripts_expect(ann: Shell, o
     assert ann.run("squeue -h -t R,PD -n long -o %i").stdout.split() == [runs]
     assert ann.run("sinfo -h -o '%D %t %G'").stdout.split() == ["2", "alloc", "gpu:4"]
     assert ann.run("sinfo").stdout.split()[:6] == ["PARTITION", "AVAIL", "TIMELIMIT", "NODES", "STATE", "NODELIST"]
+    long = ann.run("squeue --me -l").stdout.splitlines()
+    assert long[0].split() == ["JOBID", "PARTITION", "NAME", "USER", "STATE", "TIME", "TIME_LIMI", *titles[6:]]
+    assert [line.split()[4] for line in long[1:]] == ["RUNNING", "PENDING"]
+    nodes = ann.run("sinfo -N").stdout.splitlines()
+    assert nodes[0].split() == ["NODELIST", "NODES", "PARTITION", "STATE"]
+    assert [line.split()[1:] for line in nodes[1:]] == [["1", "default", "alloc"]] * 2
+    assert len({line.split()[0] for line in nodes[1:]}) == 2
+    assert ann.run("sinfo -N -l").stdout.split()[:7] == [*nodes[0].split(), "CPUS", "MEMORY", "GRES"]
+    words = ["PARTITION", "AVAIL", "TIMELIMIT", "NODES", "STATE", "GRES", "NODELIST"]
+    assert ann.run("sinfo -l").stdout.split()[:7] == words
 
     ann.run(f"scancel {waits}")
     assert ann.person.state(f"j-{waits}") == "stopped"
     assert "already" in ann.run(f"scancel {waits}", code=1).stderr
+    accounts = ann.run("sacct").stdout.splitlines()
+    assert accounts[0].split() == ["JobID", "JobName", "Partition", "User", "AllocCPUS", "State", "ExitCode"]
+    assert set(accounts[1]) == {"-", " "}
+    of_today = ann.run("sacct -nPX --format=jobid,state%20,alloctres").stdout.splitlines()
+    assert [line for line in of_today if line.startswith((runs, waits))] == [
+        f"{runs}|RUNNING|gres/gpu=4",
+        f"{waits}|CANCELLED|gres/gpu=4",
+    ]
+    assert ann.run(f"sacct -n -j {waits} -o jobname%-8,end%7 -S 2020-01-01").stdout.startswith("late")
+    assert ann.run("sacct -S now-1hours -s R -nPo JobID").stdout.split() == [runs]
     assert "no job" in ann.run("scancel 999999", code=1).stderr
     assert other.removeprefix("j-") in ann.run(f"scancel {other.removeprefix('j-')}", code=1).stderr
     ann.run("scancel --me")
@@ -168,7 +188,10 @@ def test_a_script_for_two_nodes_runs_once_on_the_first(ann: Shell) -> None:
         ("sbatch -a 5-1 --wrap true", "runs backwards"),
         ("sbatch -a 0-9%2 --wrap true", "corral cannot keep to '%2'"),
         ("sbatch -d afterok:999999 --wrap true", "no job"),
-        ("sbatch missing.sh", "missing.sh"),
+        ("sbatch missing.sh", "there is no script missing.sh in"),
+        ("sbatch .", ". is a directory, not a script"),
+        ("sacct -S yesterday-ish", "'yesterday-ish' is not a time"),
+        ("sacct -o none-such", "does not know the field none-such"),
         ("squeue --no-such-option", "--no-such-option"),
         ("squeue -o %Z", "%Z"),
         ("scancel", "which job"),

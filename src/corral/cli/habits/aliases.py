@@ -83,6 +83,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "squeue": ("slurm-compat", "squeue"),
     "scancel": ("slurm-compat", "scancel"),
     "sinfo": ("slurm-compat", "sinfo"),
+    "sacct": ("slurm-compat", "sacct"),
     "srun": ("run",),
     # nvidia-smi and shells
     "nvidia-smi": ("gpus",),

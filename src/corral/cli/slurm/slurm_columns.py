@@ -1,10 +1,11 @@
-"""Jobs and nodes in the columns that squeue and sinfo print. Pure."""
+"""Jobs and nodes in the columns that squeue, sinfo and sacct print. Pure."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from corral.cli.terminal import formats
@@ -25,6 +26,10 @@ STATES = {
     "failed": ("F", "FAILED"),
 }
 QUEUE_FORMAT = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
+LONG_QUEUE_FORMAT = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
+LONG_INFO_FORMAT = "%9P %5a %.10l %.6D %.6t %12G %N"
+NODE_FORMAT = "%20N %.6D %9P %.6t"
+LONG_NODE_FORMAT = "%20N %.6D %9P %.6t %.5c %.10m %12G"
 INFO_FORMAT = "%9P %5a %.10l %.6D %.6t %N"
 _FIELD = re.compile(r"%(\.?)(\d*)([A-Za-z])")
 QUEUE_TITLES = {
@@ -34,8 +39,17 @@ QUEUE_TITLES = {
 }  # fmt: skip
 INFO_TITLES = {
     "P": "PARTITION", "a": "AVAIL", "l": "TIMELIMIT", "D": "NODES", "t": "STATE", "T": "STATE", "N": "NODELIST",
-    "G": "GRES",
+    "G": "GRES", "c": "CPUS", "m": "MEMORY",
 }  # fmt: skip
+#: The fields of sacct, as Slurm writes them; they may be named in any case.
+ACCOUNT_FIELDS = (
+    "JobID", "JobName", "Partition", "User", "AllocCPUS", "AllocNodes", "NNodes", "State", "ExitCode", "Submit",
+    "Start", "End", "Elapsed", "ElapsedRaw", "Timelimit", "NodeList", "AllocTRES", "Priority",
+)  # fmt: skip
+ACCOUNT_FORMAT = "JobID,JobName,Partition,User,AllocCPUS,State,ExitCode"
+_MEBIBYTE = 1 << 20
+#: The width of a column of sacct.
+COLUMN = 12
 
 
 def queue_fields(job: JobView, now: float) -> dict[str, str]:
@@ -64,14 +78,70 @@ def queue_fields(job: JobView, now: float) -> dict[str, str]:
     }
 
 
-def info_rows(queues: Iterable[Any], nodes: Sequence[Any]) -> list[dict[str, str]]:
+def account_fields(job: JobView, now: float) -> dict[str, str]:
+    """The fields of sacct."""
+    seen, moments = queue_fields(job, now), {name: job[name] for name in ("created_at", "started_at", "ended_at")}
+    began, ended = moments["started_at"], moments["ended_at"]
+    elapsed = max(0.0, (formats.moment(ended) if ended else now) - formats.moment(began)) if began else 0.0
+    gpus = job["gpus"] * job["nodes"]
+    return {
+        "JobID": seen["i"],
+        "JobName": job["name"],
+        "Partition": job["queue"],
+        "User": job["user"],
+        "AllocCPUS": seen["C"],
+        "AllocNodes": seen["D"],
+        "NNodes": seen["D"],
+        "State": "TIMEOUT" if job["end_reason"] == "timed_out" else seen["T"],
+        "ExitCode": f"{job['exit_code'] or 0}:0",
+        "Submit": _slurm_time(moments["created_at"]),
+        "Start": _slurm_time(began),
+        "End": _slurm_time(ended),
+        "Elapsed": _clock(elapsed).rjust(8, "0") if elapsed < 3600 else _clock(elapsed),
+        "ElapsedRaw": str(int(elapsed)),
+        "Timelimit": seen["l"],
+        "NodeList": seen["N"] or "None assigned",
+        "AllocTRES": f"gres/gpu={gpus:g}" if gpus else "",
+        "Priority": seen["Q"],
+    }
+
+
+def account_names(text: str) -> list[tuple[str, int | None]]:
+    """The names and widths in the --format of sacct, such as `jobid,jobname%30`. A negative width aligns to the
+    left, as the names of Slurm do."""
+    known = {name.lower(): name for name in ACCOUNT_FIELDS}
+    found: list[tuple[str, int | None]] = []
+    for part in filter(None, text.split(",")):
+        name, percent, width = part.partition("%")
+        if name.lower() not in known or (percent and not width.lstrip("-").isdigit()):
+            raise WrongUsage(f"sacct: corral does not know the field {part}; it knows {', '.join(ACCOUNT_FIELDS)}")
+        found.append((known[name.lower()], int(width) if percent else None))
+    return found
+
+
+def account_line(values: Sequence[str], widths: Sequence[int | None]) -> str:
+    """Columns of a fixed width, to the right unless the width is negative."""
+    cells = []
+    for value, width in zip(values, widths, strict=True):
+        size = abs(width or COLUMN)
+        cells.append(value[:size].ljust(size) if (width or 0) < 0 else value[:size].rjust(size))
+    return " ".join(cells).rstrip()
+
+
+def _slurm_time(moment: str | None) -> str:
+    return datetime.fromtimestamp(formats.moment(moment)).strftime("%Y-%m-%dT%H:%M:%S") if moment else "Unknown"
+
+
+def info_rows(queues: Iterable[Any], nodes: Sequence[Any], *, each: bool = False) -> list[dict[str, str]]:
+    """A row for the nodes of each queue and state; with `each`, a row for each node of each queue."""
     rows = []
     for queue in queues:
         by_state: dict[str, list[Any]] = defaultdict(list)
         for node in nodes:
             if not node["gpus"] or any(gpu["pool"] == queue["pool"] for gpu in node["gpus"]):
-                by_state[_node_state(node)].append(node)
-        for state, mine in sorted(by_state.items()):
+                by_state[node["id"] if each else _node_state(node)].append(node)
+        for _, mine in sorted(by_state.items()):
+            state = _node_state(mine[0])
             rows.append(
                 {
                     "P": queue["name"],
@@ -82,9 +152,11 @@ def info_rows(queues: Iterable[Any], nodes: Sequence[Any]) -> list[dict[str, str
                     "T": state,
                     "N": ",".join(node["id"] for node in mine),
                     "G": f"gpu:{len(mine[0]['gpus'])}" if mine[0]["gpus"] else "(null)",
+                    "c": f"{mine[0]['cpus']:g}",
+                    "m": str(mine[0]["memory_bytes"] // _MEBIBYTE),
                 }
             )
-    return rows
+    return sorted(rows, key=lambda row: row["N"]) if each else rows
 
 
 def _node_state(node: Any) -> str:

@@ -1,4 +1,4 @@
-"""`corral slurm-compat`: sbatch, squeue, scancel and sinfo, which use corral's queues.
+"""`corral slurm-compat`: sbatch, squeue, scancel, sinfo and sacct, which use corral's queues.
 
 Scripts for Slurm run unchanged: `corral slurm-compat install DIR` writes programs of those names into a directory for
 the PATH. Options that corral cannot support are refused; options without effect are reported once on stderr.
@@ -11,6 +11,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -20,11 +21,20 @@ from corral.cli.jobs.job_request import with_flags
 from corral.cli.jobs.submission.submit import send, wait_for_end
 from corral.cli.slurm.sbatch_options import Here, NotUnderstood, models_for, name_for, script_named, understood
 from corral.cli.slurm.slurm_columns import (
+    ACCOUNT_FORMAT,
+    COLUMN,
     INFO_FORMAT,
     INFO_TITLES,
+    LONG_INFO_FORMAT,
+    LONG_NODE_FORMAT,
+    LONG_QUEUE_FORMAT,
+    NODE_FORMAT,
     QUEUE_FORMAT,
     QUEUE_TITLES,
     STATES,
+    account_fields,
+    account_line,
+    account_names,
     filled,
     info_rows,
     queue_fields,
@@ -33,14 +43,17 @@ from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Section, Terminal, command
 from corral.client.http.errors import ApiProblem
+from corral.core.os_errors import reason_of
 
 if TYPE_CHECKING:
     from corral.client.client import Client
     from corral.client.views import JobCreate, JobView
 
-app = typer.Typer(no_args_is_help=True, help="Commands of Slurm, answered by corral: sbatch, squeue, scancel, sinfo.")
+app = typer.Typer(
+    no_args_is_help=True, help="Commands of Slurm, answered by corral: sbatch, squeue, scancel, sinfo, sacct."
+)
 
-PROGRAMS = ("sbatch", "squeue", "scancel", "sinfo")
+PROGRAMS = ("sbatch", "squeue", "scancel", "sinfo", "sacct")
 #: The states of jobs that have not ended.
 _LIVE = ("created", "queued", "starting", "running", "stopping")
 
@@ -121,7 +134,7 @@ def squeue(terminal: Terminal, given: FreeArguments = None) -> None:
     if terminal.as_json:
         terminal.json({"items": shown})
         return
-    line = options.get("format", QUEUE_FORMAT)
+    line = options.get("format", LONG_QUEUE_FORMAT if options.get("long") else QUEUE_FORMAT)
     if not options.get("noheader"):
         terminal.say(filled(line, QUEUE_TITLES))
     for job in shown:
@@ -179,27 +192,85 @@ def sinfo(terminal: Terminal, given: FreeArguments = None) -> None:
         "sinfo",
         given,
         valued={"-p": "queue", "--partition": "queue", "-o": "format", "--format": "format"},
-        bare={"-h": "noheader", "--noheader": "noheader", "-N": "nodes", "--Node": "nodes", "-l": "long"},
+        bare={
+            "-h": "noheader",
+            "--noheader": "noheader",
+            "-N": "each",
+            "--Node": "each",
+            "-l": "long",
+            "--long": "long",
+        },
     )
     with terminal.client() as client:
         queues = [queue for queue in client.queues.list() if options.get("queue", queue["name"]) == queue["name"]]
         nodes = list(client.fleet.nodes())
-    rows = info_rows(queues, nodes)
+    each, is_long = bool(options.get("each")), bool(options.get("long"))
+    rows = info_rows(queues, nodes, each=each)
     if terminal.as_json:
         terminal.json({"items": rows})
         return
-    line = options.get("format", INFO_FORMAT)
+    plain = (LONG_NODE_FORMAT if is_long else NODE_FORMAT) if each else LONG_INFO_FORMAT if is_long else INFO_FORMAT
+    line = options.get("format", plain)
     if not options.get("noheader"):
         terminal.say(filled(line, INFO_TITLES))
     for row in rows:
         terminal.say(filled(line, row))
 
 
+@command(
+    app,
+    "sacct",
+    section=Section.DAILY,
+    all_arguments=True,
+    examples=["corral slurm-compat sacct", "corral slurm-compat sacct -j 42 --format=jobid,state,elapsed -n -P"],
+)
+def sacct(terminal: Terminal, given: FreeArguments = None) -> None:
+    """List jobs of today, ended ones too, in Slurm's columns."""
+    options = _options(
+        "sacct",
+        given,
+        valued={"-j": "jobs", "--jobs": "jobs", "-u": "user", "--user": "user", "-s": "states", "--state": "states",
+                "-S": "since", "--starttime": "since", "-o": "format", "--format": "format", "--name": "name",
+                "-r": "queue", "--partition": "queue"},
+        bare={"-a": "all", "--allusers": "all", "-n": "noheader", "--noheader": "noheader", "-P": "parsable",
+              "--parsable2": "parsable", "-X": "steps", "--allocations": "steps"},
+    )  # fmt: skip
+    columns = account_names(options.get("format", ACCOUNT_FORMAT))
+    numbers = [text for text in options.get("jobs", "").split(",") if text]
+    with terminal.client() as client:
+        user = None if options.get("all") else options.get("user") or (None if numbers else client.people.me()["name"])
+        jobs = [
+            job
+            for job in client.jobs.list(
+                states=_states(options.get("states", "")),
+                user=user.split(",") if user else None,
+                queue=options.get("queue"),
+                since=None if numbers else _beginning(options.get("since"), terminal.now()),
+                sort="id",
+            )
+            if _is_called(job, options.get("name"))
+        ]
+        ids = {job for text in numbers for job in _jobs_of_number(client, text)}
+    shown = [job for job in jobs if not numbers or job["id"] in ids]
+    if terminal.as_json:
+        terminal.json({"items": shown})
+        return
+    names, widths = [name for name, _ in columns], [width for _, width in columns]
+    rows = [[account_fields(job, terminal.now())[name] for name in names] for job in shown]
+    if options.get("parsable"):
+        lines = ["|".join(row) for row in ([] if options.get("noheader") else [names]) + rows]
+    else:
+        rules = [names, ["-" * abs(width or COLUMN) for width in widths]]
+        lines = [account_line(row, widths) for row in ([] if options.get("noheader") else rules) + rows]
+    for line in lines:
+        terminal.say(line)
+
+
 @command(app, "install", section=Section.DAILY, examples=["corral slurm-compat install ~/corral-bin"])
 def install(
     terminal: Terminal, directory: Annotated[Path, typer.Argument(metavar="DIR", help="Created if it does not exist.")]
 ) -> None:
-    """Write programs named sbatch, squeue, scancel and sinfo into a directory for the PATH."""
+    """Write programs named sbatch, squeue, scancel, sinfo and sacct into a directory for the PATH."""
     paths = {name: directory / name for name in PROGRAMS}
     for path in paths.values():
         if path.exists() and "corral" not in path.read_text(errors="replace"):
@@ -228,8 +299,16 @@ def _input(typed: Sequence[str]) -> str | None:
 def _read(name: str) -> str:
     try:
         return Path(name).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise WrongUsage(f"sbatch: unable to open file {name}: {error}") from error
+    except FileNotFoundError:
+        raise WrongUsage(
+            f"sbatch: there is no script {name} in {os.getcwd()}", hint="Use --wrap 'COMMAND' for a single command."
+        ) from None
+    except IsADirectoryError:
+        raise WrongUsage(f"sbatch: {name} is a directory, not a script") from None
+    except UnicodeDecodeError:
+        raise WrongUsage(f"sbatch: {name} is not a text file, so it is no script") from None
+    except OSError as error:
+        raise WrongUsage(f"sbatch: the script {name} cannot be read: {reason_of(error)}") from error
 
 
 def _submitted(client: Client, body: dict[str, Any]) -> list[JobView]:
@@ -325,6 +404,22 @@ def _options(
         else:
             found["arguments"] = f"{found.get('arguments', '')} {word}".strip()
     return found
+
+
+def _beginning(text: str | None, now: float) -> str:
+    """The start of the time of sacct: a date, a date and time, or the beginning of today."""
+    if text is None:
+        today = datetime.fromtimestamp(now).replace(hour=0, minute=0, second=0, microsecond=0)
+        return today.astimezone().isoformat()
+    if ago := re.fullmatch(r"now-(\d+)(minutes?|hours?|days?|weeks?)", text):
+        seconds = {"m": 60, "h": 3600, "d": 86400, "w": 604800}[ago[2][0]] * int(ago[1])
+        return datetime.fromtimestamp(now - seconds).astimezone().isoformat()
+    try:
+        return datetime.fromisoformat(text).astimezone().isoformat()
+    except ValueError:
+        raise WrongUsage(
+            f"sacct: {text!r} is not a time", hint="Write 2026-07-01, 2026-07-01T12:00 or now-2days."
+        ) from None
 
 
 def _states(text: str) -> list[str]:

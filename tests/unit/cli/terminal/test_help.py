@@ -74,7 +74,7 @@ ONLY_GROUPS = {
 }
 
 
-LOOK_ALIKES = {("slurm-compat", name) for name in ("sbatch", "squeue", "scancel", "sinfo")}
+LOOK_ALIKES = {("slurm-compat", name) for name in ("sbatch", "squeue", "scancel", "sinfo", "sacct")}
 
 
 @pytest.mark.parametrize("path", ALL, ids=" ".join)
