@@ -10,6 +10,7 @@ from corral.backup import manifest as manifests
 from corral.backup.errors import DamagedBackup
 from corral.backup.manifest import Manifest, SavedFile, SavedTable
 from corral.backup.pieces import Piece, PieceReader
+from corral.core.counts import counted
 from corral.datasets.content.blobs import BlobStore
 
 
@@ -29,7 +30,9 @@ def verify_backup(blobs: BlobStore, manifest: Manifest) -> Verified:
         size += sum(len(page) for page in table_pages(reader, name, table))
     files = list(read_file_list(blobs, manifest))
     if len(files) != manifest.files:
-        raise DamagedBackup(f"the list of files has {len(files)} entries instead of {manifest.files}")
+        raise DamagedBackup(
+            f"the list of files has {counted(len(files), 'entry', 'entries')} instead of {manifest.files}"
+        )
     size += read_pieces(reader, (piece for file in files for piece in file.pieces))
     rows = sum(table.rows for table in manifest.tables.values())
     return Verified(tables=len(manifest.tables), rows=rows, files=len(files), bytes=size)
@@ -44,7 +47,9 @@ def table_pages(reader: PieceReader, name: str, table: SavedTable) -> Iterator[b
         rows += page.count(b"\n")
         yield page
     if (rows, digest.hexdigest()) != (table.rows, table.digest):
-        raise DamagedBackup(f"table {name} has {rows} rows with another digest than was saved ({table.rows} rows)")
+        raise DamagedBackup(
+            f"table {name} has {counted(rows, 'row')} with another digest than was saved ({counted(table.rows, 'row')})"
+        )
 
 
 def read_file_list(blobs: BlobStore, manifest: Manifest) -> Iterator[SavedFile]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from corral.core.counts import counted, noun_for
 from corral.datasets.content.blobs import BlobStore, sync_directory
 from corral.datasets.content.pieces import PieceStore
 from corral.datasets.errors import (
@@ -158,7 +159,10 @@ class Repository:
         if len(found) == 1:
             return found[0]
         if found:
-            raise NotFound(f"{len(found)} versions of {dataset} begin with {version}: give more digits")
+            raise NotFound(
+                f"{counted(len(found), 'version')} of {dataset} "
+                f"{noun_for(len(found), 'begins', 'begin')} with {version}: give more digits"
+            )
         raise NotFound(f"{dataset} has no version or tag {version}")
 
     def files(self, dataset: str, version: str = LATEST) -> Iterator[PathEntry]:

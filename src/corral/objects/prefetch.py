@@ -34,7 +34,7 @@ class Progress:
         with self._lock:
             self.done_bytes += count
             percent = 100 * self.done_bytes // max(1, self.total_bytes)
-            text = f"{self.done_bytes / _GIB:.2f} of {self.total_bytes / _GIB:.2f} GiB in {self.files} files"
+            text = f"{self.done_bytes / _GIB:.2f} of {self.total_bytes / _GIB:.2f} GiB in {counted(self.files, 'file')}"
             self.report(f"fetching: {text} ({percent} %)")
 
 

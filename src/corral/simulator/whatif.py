@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from corral.core.counts import counted
 from corral.core.model import Allocation, Job, Node, Request
 from corral.core.quantities import format_duration
 from corral.core.scheduling.forecast.run_time_model import Features, RunTimes
@@ -312,7 +313,8 @@ def _fidelity(order: Order, base: _Run) -> dict[str, Any] | None:
         "real_wait_seconds": spread(real),
         "replayed_wait_seconds": spread(replayed),
         "words": (
-            f"In the replay with everything as it is, {replayed.count} jobs waited for {_duration_text(replayed.mean)} "
+            f"In the replay with everything as it is, {counted(replayed.count, 'job')} "
+            f"waited for {_duration_text(replayed.mean)} "
             f"on average; really they waited for {_duration_text(real.mean)}."
         ),
     }

@@ -46,7 +46,7 @@ def test_a_history_in_git_is_read_with_plain_git_and_by_another_corral(tmp_path:
     with api_server() as server:
         operator = at_a_shell(server, "operator")
         operator.ok(*create, stdin=f"{TOKEN}\n")
-        assert "1 datasets" not in operator.read("target", "test", "forge")["detail"]
+        assert "1 dataset" not in operator.read("target", "test", "forge")["detail"]
         operator.ok("dataset", "create", "digits", "--target", "forge")
         first = operator.read("dataset", "commit", "digits", str(source), "-m", "first import", "--tag", "v1")
         (source / "train" / "000.txt").write_text("corrected\n")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from corral.cli.terminal import formats
+from corral.core.counts import counted
 
 if TYPE_CHECKING:
     from corral.client.views import (
@@ -32,7 +33,7 @@ def described(view: DatasetView) -> str:
         ("Description", view["description"]),
         ("Versions", str(view["versions"])),
         ("Latest", f"{latest['short']}  {latest['message']}" if latest else "none yet"),
-        ("Size", f"{latest['files']} files, {formats.size(latest['bytes'])}" if latest else ""),
+        ("Size", f"{counted(latest['files'], 'file')}, {formats.size(latest['bytes'])}" if latest else ""),
         ("Stored", formats.size(view["size_bytes"])),
         ("Tags", formats.listed([f"{tag}={version[:12]}" for tag, version in sorted(view["tags"].items())])),
         ("Shared with", formats.listed([f"{one['kind']} {one['name']} ({one['mode']})" for one in view["shares"]])),
@@ -98,11 +99,14 @@ def damages(result: dict[str, Any]) -> Iterator[str]:
 
 
 def collected(target: str, result: dict[str, Any]) -> str:
-    kept = f"{result['packs']} packs, {formats.size(result['bytes'])} in {target}"
-    garbage = f"{result['garbage_packs']} packs, {formats.size(result['garbage_bytes'])}"
+    kept = f"{counted(result['packs'], 'pack')}, {formats.size(result['bytes'])} in {target}"
+    garbage = f"{counted(result['garbage_packs'], 'pack')}, {formats.size(result['garbage_bytes'])}"
     newer = f"; {formats.size(result['fresh_bytes'])} are not needed, but newer than the grace time"
     newer = newer if result["fresh_bytes"] else ""
     if result["dry_run"]:
         return f"{kept}; would remove {garbage}{newer}. Remove it: corral dataset gc --target {target} --yes"
     waiting = f"; {result['waiting_packs']} wait for commits that run now" if result["waiting_packs"] else ""
-    return f"{kept}; removed {result['removed_packs']} packs, {formats.size(result['removed_bytes'])}{waiting}{newer}"
+    return (
+        f"{kept}; removed {counted(result['removed_packs'], 'pack')}, "
+        f"{formats.size(result['removed_bytes'])}{waiting}{newer}"
+    )

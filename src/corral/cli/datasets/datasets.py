@@ -15,6 +15,7 @@ from corral.cli.jobs.files import progress_of
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import Refused, WrongUsage
 from corral.cli.terminal.terminal import Terminal, YesOption, command
+from corral.core.counts import counted
 
 if TYPE_CHECKING:
     from corral.client.client import Client
@@ -329,7 +330,9 @@ def verify(terminal: Terminal, dataset: VersionArgument) -> None:
     if not result["ok"]:
         terminal.answer(operation, "\n".join(dataset_texts.damages(result)))
         raise typer.Exit(1)
-    terminal.answer(operation, f"{view['name']} is intact: {result['pieces']} pieces, {formats.size(result['bytes'])}")
+    terminal.answer(
+        operation, f"{view['name']} is intact: {counted(result['pieces'], 'piece')}, {formats.size(result['bytes'])}"
+    )
 
 
 @command(app, "gc", examples=["corral dataset gc", "corral dataset gc --target forge --yes"])

@@ -157,12 +157,12 @@ def _guarantee_text(view: QueueView) -> str:
 
 def _limits_text(view: QueueView) -> str:
     limits = [
-        (view["max_gpus"], "at most {} GPUs held"),
-        (view["max_length"], "at most {} jobs waiting"),
-        (view["min_job_gpus"], "jobs of at least {} GPUs"),
-        (view["max_job_gpus"], "jobs of at most {} GPUs"),
+        (view["max_gpus"], "GPU", "at most {} held"),
+        (view["max_length"], "job", "at most {} waiting"),
+        (view["min_job_gpus"], "GPU", "jobs of at least {}"),
+        (view["max_job_gpus"], "GPU", "jobs of at most {}"),
     ]
-    texts = [text.format(formats.number(value)) for value, text in limits if value is not None]
+    texts = [text.format(formats.count(value, noun)) for value, noun, text in limits if value is not None]
     if view["max_seconds"] is not None:
         texts.append(f"at most {formats.duration(view['max_seconds'])} a job")
     return "; ".join(texts) or "none"

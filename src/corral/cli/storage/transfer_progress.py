@@ -14,6 +14,7 @@ import typer
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import REFUSED, WrongUsage
 from corral.cli.terminal.terminal import Terminal
+from corral.core.counts import counted
 from corral.core.visible_text import visible_line
 
 if TYPE_CHECKING:
@@ -194,7 +195,7 @@ class _Bar:
 
     def planned(self, files: int, size_bytes: int) -> None:
         self._files = files
-        self._update(total=size_bytes, files=f"0/{files} files")
+        self._update(total=size_bytes, files=f"0/{counted(files, 'file')}")
 
     def carried(self, size_bytes: int) -> None:
         with self._lock:
@@ -204,7 +205,7 @@ class _Bar:
     def file_done(self) -> None:
         with self._lock:
             self._done += 1
-            self._update(files=f"{self._done}/{self._files} files")
+            self._update(files=f"{self._done}/{counted(self._files, 'file')}")
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from corral.cli.system.server_settings import ConfigOption, HomeOption, refusals
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Terminal, YesOption, command
+from corral.core.counts import counted
 
 if TYPE_CHECKING:
     from corral.backup.manifest import Manifest
@@ -63,7 +64,8 @@ def create(
     made = result.manifest
     rows = sum(table.rows for table in made.tables.values())
     terminal.say(
-        f"Backup {made.id} is complete and was read back: {rows} rows in {len(made.tables)} tables, "
+        f"Backup {made.id} is complete and was read back: "
+        f"{counted(rows, 'row')} in {counted(len(made.tables), 'table')}, "
         f"{formats.count(made.files, 'file')} ({formats.size(made.file_bytes)}), {formats.size(made.written)} new."
     )
     for line in made.left_out:
@@ -130,7 +132,7 @@ def verify(
         found = verify_backup(blobs, manifest)
     terminal.answer(
         {"id": manifest.id, "tables": found.tables, "rows": found.rows, "files": found.files, "bytes": found.bytes},
-        f"Backup {manifest.id} is whole: {found.rows} rows in {found.tables} tables, "
+        f"Backup {manifest.id} is whole: {counted(found.rows, 'row')} in {counted(found.tables, 'table')}, "
         f"{formats.count(found.files, 'file')}, {formats.size(found.bytes)} read.",
     )
 
@@ -208,7 +210,10 @@ def restore(
         "missing": list(done.missing),
     }
     verb = "can be restored" if check else "is restored"
-    terminal.answer(body, f"Backup {manifest.id} {verb}: {done.verified.rows} rows, {done.verified.files} files.")
+    terminal.answer(
+        body,
+        f"Backup {manifest.id} {verb}: {counted(done.verified.rows, 'row')}, {counted(done.verified.files, 'file')}.",
+    )
     if not terminal.as_json:
         for line in done.missing:
             terminal.note(f"Missing: {line}")

@@ -22,6 +22,7 @@ from corral.cli.entry import own_version
 from corral.cli.terminal import formats
 from corral.cli.terminal.terminal import Section, Terminal, command
 from corral.client.http.errors import ClientError, NotSignedIn, ServerUnreachable
+from corral.core.counts import counted
 from corral.core.visible_text import visible
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def disk_limits(terminal: Terminal) -> Finding:
         return _warn("Disk limits", "not checked: there is no home, or the configuration cannot be used")
     limits = limits_of(settings)
     job = "no limit" if limits.job_bytes is None else formats.size(limits.job_bytes)
-    files = "any number of files" if limits.job_files is None else f"{limits.job_files} files"
+    files = "any number of files" if limits.job_files is None else counted(limits.job_files, "file")
     detail = (
         f"a job: {job}, {files}, measured every few seconds; nothing is launched with less than "
         f"{formats.size(limits.min_free_bytes)} free; {formats.size(limits.reserve_bytes)} in reserve"

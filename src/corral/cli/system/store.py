@@ -14,6 +14,7 @@ import typer
 from corral.cli.system.server_settings import ConfigOption, HomeOption, refusals, server_settings
 from corral.cli.terminal.failures import Refused
 from corral.cli.terminal.terminal import Terminal, command
+from corral.core.counts import counted, noun_for
 
 if TYPE_CHECKING:
     from corral.stores.copying.store_move import StoreMove
@@ -79,17 +80,21 @@ def _copied(terminal: Terminal, work: StoreMove) -> list[CopiedTable]:
     """Copy until little changes any more, so that the last step is short."""
     tables = work.copy_while_running()
     changed = sum(table.changed for table in tables)
-    terminal.note(f"Copied {changed} rows while the server may run.")
+    terminal.note(f"Copied {counted(changed, 'row')} while the server may run.")
     if changed > 1000:
         again = sum(table.changed for table in work.copy_while_running())
-        terminal.note(f"Copied {again} rows that changed meanwhile.")
+        terminal.note(f"Copied {counted(again, 'row')} that changed meanwhile.")
     return tables
 
 
 def _report(terminal: Terminal, tables: Sequence[CopiedTable], text: str, *, moved: bool) -> None:
     body = {"moved": moved, "items": [asdict(table) for table in tables]}
     rows = sum(table.rows for table in tables)
-    compared = f"{len(tables)} tables with {rows} rows are equal. " if moved and tables else ""
+    compared = (
+        f"{counted(len(tables), 'table')} with {counted(rows, 'row')} {noun_for(len(tables), 'is', 'are')} equal. "
+        if moved and tables
+        else ""
+    )
     terminal.answer(body, compared + text)
 
 

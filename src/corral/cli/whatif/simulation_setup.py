@@ -74,7 +74,7 @@ class Prepared:
             self._draw("utilisation.svg", draw_utilization(used, self.workload.gpus))
             self._draw("waiting.svg", draw_waiting(waits))
             for one in done:
-                title = f"{one.name}: the first {min(self.options.gantt, len(self.workload.jobs))} jobs"
+                title = f"{one.name}: the first {counted(min(self.options.gantt, len(self.workload.jobs)), 'job')}"
                 self._draw(f"gantt-{one.name}.svg", draw_gantt(one.bars, title))
         return self.files
 

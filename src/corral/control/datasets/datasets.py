@@ -140,7 +140,9 @@ def create(work: Work, caller: Caller, *, name: str, target: str, description: s
     if any(other.name == name for other in held):
         raise Taken(f"you have a dataset {name!r} already", field="name", name=name)
     if len(held) >= MAX_DATASETS:
-        raise OverLimit(f"you have {len(held)} datasets already", field="name", held=len(held), limit=MAX_DATASETS)
+        raise OverLimit(
+            f"you have {counted(len(held), 'dataset')} already", field="name", held=len(held), limit=MAX_DATASETS
+        )
     made = DatasetRecord(
         id=work.tx.datasets.next_id(),
         name=name,
@@ -216,7 +218,9 @@ def check_user_free(tx: Transaction, user: str) -> None:
     """Refuse to delete a user who owns datasets: other users may need them."""
     held = [dataset.name for dataset in tx.datasets.all() if dataset.owner == user]
     if held:
-        raise InUse(f"user {user} has {len(held)} datasets: {', '.join(held[:5])}", field="name", datasets=held[:20])
+        raise InUse(
+            f"user {user} has {counted(len(held), 'dataset')}: {', '.join(held[:5])}", field="name", datasets=held[:20]
+        )
 
 
 def forget(work: Work, kind: ShareKind, name: str) -> None:

@@ -19,6 +19,7 @@ from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import DEFAULT_TARGET, ByteStorage, DatasetTargetRecord, MetadataKind
 from corral.control.storage import object_stores
+from corral.core.counts import counted
 from corral.core.names import IMAGE_NAME
 
 MAX_TARGETS = 100
@@ -159,7 +160,7 @@ def _refuse_in_use(tx: Transaction, name: str, problem: str) -> None:
     kept = [f"{dataset.owner}/{dataset.name}" for dataset in tx.datasets.all() if dataset.target == name]
     if kept:
         raise InUse(
-            f"target {name} keeps {len(kept)} datasets ({', '.join(kept[:5])}): {problem}",
+            f"target {name} keeps {counted(len(kept), 'dataset')} ({', '.join(kept[:5])}): {problem}",
             field="target",
             datasets=kept[:20],
         )

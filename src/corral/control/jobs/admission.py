@@ -11,7 +11,7 @@ from corral.control.live.state import State
 from corral.control.scheduling import queue_choice
 from corral.control.system.policies import ScalingPolicy
 from corral.core.copies import replace
-from corral.core.counts import counted
+from corral.core.counts import counted, noun_for
 from corral.core.fleet.resources import NOTHING, Amount, asked_by, gpus_text
 from corral.core.model import WHOLE, Elastic, GpuHealth, Job, JobKind, JobState, Node, NodeState, Queue, Request, Taken
 from corral.core.names import JOB_NAME, SETTING_NAME
@@ -147,7 +147,12 @@ def queue_refusal(state: State, queue: Queue, job: Job) -> Refusal | None:
             limit=smallest / WHOLE,
         )
     if queue.min_job_gpus is not None and asked < queue.min_job_gpus * WHOLE:
-        return _size(queue, f"at least {queue.min_job_gpus}", asked, queue.min_job_gpus)
+        return Invalid(
+            f"queue {queue.name} takes jobs of at least {counted(queue.min_job_gpus, 'GPU')}: asked {gpus_text(asked)}",
+            field="gpus",
+            asked=asked / WHOLE,
+            limit=queue.min_job_gpus,
+        )
     for limit, whose in (
         (queue.max_job_gpus, f"queue {queue.name}"),
         (state.policies.limits.max_gpus_per_job, "a job"),
@@ -179,7 +184,10 @@ def check_lengths(state: State, jobs: Sequence[Job]) -> None:
     most = state.policies.max_queue_length
     if most is not None and waiting + len(jobs) > most:
         raise OverLimit(
-            f"at most {most} jobs may wait: {waiting} do already", asked=len(jobs), held=waiting, limit=most
+            f"at most {counted(most, 'job')} may wait: {waiting} {noun_for(waiting, 'does', 'do')} already",
+            asked=len(jobs),
+            held=waiting,
+            limit=most,
         )
     check_queue_lengths(state, jobs)
 
@@ -193,7 +201,7 @@ def check_queue_lengths(state: State, jobs: Sequence[Job]) -> None:
         queued = state.snapshot.queued_in(name)
         if limit is not None and queued + count > limit:
             raise OverLimit(
-                f"queue {name} is full: {queued} of {limit} jobs wait in it",
+                f"queue {name} is full: {queued} of {counted(limit, 'job')} {noun_for(queued, 'waits', 'wait')} in it",
                 field="queue",
                 asked=count,
                 held=queued,
@@ -297,7 +305,11 @@ def _never_fits(state: State, whole: Fleet, job: Job, pool: str) -> Invalid:
             replace(request, memory_bytes=0),
             _too_much(request, f"{format_bytes(request.memory_bytes)} of memory", format_bytes(memory)),
         ),
-        ("cpus", replace(request, cpu_milli=0), _too_much(request, f"{request.cpu_milli / WHOLE:g} CPUs", f"{cpus:g}")),
+        (
+            "cpus",
+            replace(request, cpu_milli=0),
+            _too_much(request, counted(request.cpu_milli / WHOLE, "CPU"), f"{cpus:g}"),
+        ),
     ):
         if without != request and could_ever_fit(whole, replace(job, request=without), pool):
             return Invalid(f"{detail} (pool {pool})", field=field)
@@ -344,12 +356,3 @@ def _too_much(request: Request, asked: str, largest: str) -> str:
 def _longest(state: State, queue: Queue | None) -> float | None:
     limits = [limit for limit in (queue.max_seconds if queue else None, state.policies.limits.max_seconds) if limit]
     return min(limits, default=None)
-
-
-def _size(queue: Queue, sizes: str, asked_milli: int, limit: int) -> Invalid:
-    return Invalid(
-        f"queue {queue.name} takes jobs of {sizes} GPUs: asked {gpus_text(asked_milli)}",
-        field="gpus",
-        asked=asked_milli / WHOLE,
-        limit=limit,
-    )

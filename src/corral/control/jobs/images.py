@@ -16,6 +16,7 @@ from corral.control.errors import Forbidden, InUse, Invalid, NotFound, OverLimit
 from corral.control.live.unit_of_work import PLATFORM, SYSTEM, Caller, Work
 from corral.control.ports import Transaction
 from corral.control.records import ImageRecord, RegistryCredentialRecord, Visibility
+from corral.core.counts import counted
 from corral.core.names import IMAGE_NAME
 
 #: Whose the platform's own images and logins are.
@@ -136,7 +137,9 @@ def create(work: Work, caller: Caller, image: ImageRecord) -> ImageRecord:
         whose = "you have" if owner else "there is"
         raise Taken(f"{whose} an image {image.name!r} already", field="name", name=image.name)
     if len(held) >= MAX_IMAGES:
-        raise OverLimit(f"there are {len(held)} images already: delete one first", held=len(held), limit=MAX_IMAGES)
+        raise OverLimit(
+            f"there are {counted(len(held), 'image')} already: delete one first", held=len(held), limit=MAX_IMAGES
+        )
     made = replace(image, owner=owner, created_at=work.now)
     _check(work.tx, made)
     work.tx.images.save_image(made)

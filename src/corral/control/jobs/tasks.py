@@ -20,6 +20,7 @@ from corral.control.live.unit_of_work import Caller, Work
 from corral.control.people.permissions import require
 from corral.control.ports import Workspace
 from corral.control.records import Function, JobRecord, JobSpec
+from corral.core.counts import counted
 from corral.core.fleet.resources import at_least
 from corral.core.model import WHOLE, Job, JobKind, JobState, Request
 from corral.core.scheduling.elastic.resize import scalable_jobs
@@ -165,7 +166,8 @@ def _warning(work: Work, job: Job, over: Reason | None) -> str | None:
     gpus = job.request.total_gpu_milli // WHOLE
     if gpus == 1:
         return "no GPU is free now: the task waits for one"
-    return f"{gpus} GPUs are not free now{'' if job.request.is_gang else ' on one node'}: the task waits for them"
+    where = "" if job.request.is_gang else " on one node"
+    return f"{counted(gpus, 'GPU is', 'GPUs are')} not free now{where}: the task waits for them"
 
 
 def _count(work: Work, gpus: int | None, held: int) -> int:
@@ -177,7 +179,7 @@ def _count(work: Work, gpus: int | None, held: int) -> int:
             raise Invalid("ask for at least 1 GPU", field="gpus", asked=gpus)
         if limit is not None and held + gpus > limit:
             raise OverLimit(
-                f"explicit allocations may hold {limit} GPUs: asked {gpus}, held {held}",
+                f"explicit allocations may hold {counted(limit, 'GPU')}: asked {gpus}, held {held}",
                 field="gpus",
                 asked=gpus,
                 held=held,
@@ -187,7 +189,8 @@ def _count(work: Work, gpus: int | None, held: int) -> int:
     least, limit = policies.scaling.min_gpus, policies.tasks.max_auto_gpus
     if limit is not None and held + least > limit:
         raise InsufficientQuota(
-            f"automatic allocations may hold {limit} GPUs: asked {least}, held {held}; name a number with --gpus",
+            f"automatic allocations may hold {counted(limit, 'GPU')}: "
+            f"asked {least}, held {held}; name a number with --gpus",
             field="gpus",
             asked=least,
             held=held,

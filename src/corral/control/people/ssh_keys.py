@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.serialization import load_ssh_public_key
 from corral.control.errors import Invalid, NotFound, OverLimit, Taken
 from corral.control.live.unit_of_work import Caller, Work
 from corral.control.records import SshKeyRecord
+from corral.core.counts import counted
 
 MAX_KEYS = 50
 MAX_NAME = 63
@@ -63,7 +64,7 @@ def add(work: Work, caller: Caller, key_id: str, name: str, text: str) -> SshKey
     if any(item.name == name for item in mine):
         raise Taken(f"you have a key named {name!r} already", field="name", name=name)
     if len(mine) >= MAX_KEYS:
-        raise OverLimit(f"you have {len(mine)} keys: remove one first", held=len(mine), limit=MAX_KEYS)
+        raise OverLimit(f"you have {counted(len(mine), 'key')}: remove one first", held=len(mine), limit=MAX_KEYS)
     record = SshKeyRecord(
         id=key_id,
         user=caller.name,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from corral.control.reports import report_texts as texts
 from corral.control.reports.report_data import Finding, ReportData, Share, Step, Tone
+from corral.core.counts import counted, noun_for
 
 MOST_FINDINGS = 6
 #: From here on the cluster is as good as full, and below, it mostly stands still.
@@ -111,7 +112,8 @@ def _failures(data: ReportData) -> _Noticed | None:
     before = data.before.outcomes.failure_rate if data.before else None
     reason = next(reason for reason in data.totals.outcomes.reasons if not reason.is_retried)
     text = (
-        f"{texts.whole(outcomes.failed)} of {texts.whole(finished)} jobs that ran to the end failed "
+        f"{texts.whole(outcomes.failed)} of {texts.whole(finished)} "
+        f"{noun_for(finished, 'job')} that ran to the end failed "
         f"({texts.percent(rate)}{_points(rate, before, comma=';')}); the most frequent reason, "
         f"{texts.whole(reason.attempts)} times: {END_REASONS.get(reason.name, reason.name)}."
     )
@@ -145,7 +147,7 @@ def _largest_users(data: ReportData) -> _Noticed | None:
     text = f"{users[0].name} held {texts.percent(first)} of all used GPU-hours"
     if len(users) > 3:
         three = sum(share.hours.gpu_hours for share in users[:3]) / total
-        text += f", the three largest of {data.totals.users} users together {texts.percent(three)}"
+        text += f", the three largest of {counted(data.totals.users, 'user')} together {texts.percent(three)}"
     return _Noticed(weight=6 if first >= MUCH_FOR_ONE else 3.5, tone=Tone.PLAIN, text=f"{text}.")
 
 

@@ -100,7 +100,7 @@ def _idle_gpus(work: Work, item: Scalable, count: int) -> frozenset[str]:
     each = " on each node" if len(item.parts) > 1 else ""
     if count > may_have:
         raise OverLimit(
-            f"limits and quotas leave {may_have} GPUs more{each} for job {job.id}: asked for {count}",
+            f"limits and quotas leave {counted(may_have, 'GPU')} more{each} for job {job.id}: asked for {count}",
             field="gpus",
             asked=count,
             limit=may_have,

@@ -38,7 +38,8 @@ def check_leaving(snapshot: ClusterSnapshot, gpus: Iterable[Gpu]) -> None:
         there = sum(gpu.pool == pool for node in snapshot.nodes.values() for gpu in node.gpus)
         if sum(promised.values()) > there - count:
             raise InUse(
-                f"pool {pool} would keep {there - count} of {there} GPUs, and {_detail(promised)}: lower that first",
+                f"pool {pool} would keep {there - count} of {counted(there, 'GPU')}, "
+                f"and {_detail(promised)}: lower that first",
                 field="gpus",
                 asked=count,
                 held=sum(promised.values()),

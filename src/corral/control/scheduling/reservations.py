@@ -20,6 +20,7 @@ from corral.control.ports import Transaction
 from corral.control.records import ReservationRecord
 from corral.control.scheduling.hybrid_share import keep_shares
 from corral.control.scheduling.reserved_gpus import NAMED, ReservationDraft, chosen_gpus, name_list
+from corral.core.counts import counted
 from corral.core.scheduling.reservations.gpu_selection import most_standing, standing_gpus
 from corral.core.scheduling.reservations.reservation import SHARE_PREFIX, Reservation
 from corral.core.scheduling.reservations.windows import in_force, is_active, owns, window_of
@@ -291,7 +292,7 @@ def _check_strategy(work: Work, wanted: Reservation, count: int) -> None:
         held = standing_gpus(snapshot, wanted.pool, wanted.name, work.now)
         if held + count > limit:
             raise OverLimit(
-                f"standing reservations may take {limit} GPUs of pool {wanted.pool} together"
+                f"standing reservations may take {counted(limit, 'GPU')} of pool {wanted.pool} together"
                 f" (allocation.reserved_ratio is {snapshot.allocation.reserved_ratio:g}):"
                 f" asked for {count}, others have {held}",
                 field="gpus",

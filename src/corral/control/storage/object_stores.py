@@ -16,6 +16,7 @@ from corral.control.live.unit_of_work import PLATFORM, SYSTEM, Caller, Work
 from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import ObjectStoreKind, ObjectStoreRecord
+from corral.core.counts import counted
 from corral.core.names import IMAGE_NAME
 
 BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
@@ -81,7 +82,7 @@ def delete(work: Work, caller: Caller, name: str) -> None:
     if users:
         names = ", ".join(f"{volume.owner}/{volume.name}" for volume in users[:5])
         raise InUse(
-            f"{len(users)} volumes are parts of object store {name}: {names}",
+            f"{counted(len(users), 'volume is a part', 'volumes are parts')} of object store {name}: {names}",
             field="object-store",
             volumes=[volume.id for volume in users[:20]],
         )

@@ -19,6 +19,7 @@ from corral.control.ports import Transaction, VolumeUse
 from corral.control.records import Function, Share, ShareKind, ShareMode, VolumeRecord, VolumeState
 from corral.control.storage import object_stores
 from corral.control.storage.sharing import Circle, check_shares
+from corral.core.counts import counted
 from corral.core.model import Job
 from corral.core.names import VOLUME_NAME
 from corral.core.quantities import format_bytes
@@ -115,7 +116,9 @@ def create(work: Work, caller: Caller, draft: VolumeDraft) -> VolumeRecord:
         gone = ", which is being deleted" if there.state is VolumeState.DELETING else ""
         raise Taken(f"you have a volume {draft.name!r} already{gone}", field="name", name=draft.name)
     if len(own) >= MAX_VOLUMES:
-        raise Invalid(f"you have {len(own)} volumes already: delete one first", held=len(own), limit=MAX_VOLUMES)
+        raise Invalid(
+            f"you have {counted(len(own), 'volume')} already: delete one first", held=len(own), limit=MAX_VOLUMES
+        )
     is_bucket = draft.type is VolumeType.OBJECT
     prefix = object_stores.clean_prefix(draft.prefix)
     store = object_stores.existing(work.tx, draft.object_store or "", field="object_store") if is_bucket else None
@@ -224,7 +227,7 @@ def check_user_free(tx: Transaction, user: str) -> None:
     if own:
         names = ", ".join(volume.name for volume in own[:_NAMED])
         raise InUse(
-            f"user {user} has {len(own)} volumes: {names}; delete them first",
+            f"user {user} has {counted(len(own), 'volume')}: {names}; delete them first",
             field="name",
             volumes=[volume.name for volume in own[:20]],
         )

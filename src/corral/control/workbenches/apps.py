@@ -15,6 +15,7 @@ from corral.control.jobs import jobs
 from corral.control.live.unit_of_work import Caller, Work
 from corral.control.ports import Transaction
 from corral.control.records import AppShare, AppShareKind, JobRecord, JobSpec
+from corral.core.counts import counted
 from corral.core.jobs.apps import KNOWN_APPS
 from corral.core.model import Job
 
@@ -116,7 +117,9 @@ def _share(
             work.tx.app_shares.delete(old)
     valid = [one for one in held if one.is_valid(work.now) and (one.kind, one.name) != (kind, name)]
     if len(valid) >= MAX_SHARES:
-        raise OverLimit(f"the app has {len(valid)} shares already: remove one", held=len(valid), limit=MAX_SHARES)
+        raise OverLimit(
+            f"the app has {counted(len(valid), 'share')} already: remove one", held=len(valid), limit=MAX_SHARES
+        )
     share = AppShare(
         job_id=job.id,
         kind=kind,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from corral.control.errors import Invalid, WrongState
 from corral.control.jobs.jobs import own_job
 from corral.control.live.unit_of_work import Caller, Work
+from corral.core.counts import counted
 from corral.core.model import JobState
 
 _SHOWN_CHARS = 200
@@ -32,7 +33,7 @@ def open_shell(work: Work, caller: Caller, ref: str, *, rank: int, command: Sequ
         raise WrongState(f"job {job.id} is {job.state}: a shell needs a running job", state=job.state)
     grants = job.allocation.grants
     if rank >= len(grants):
-        raise Invalid(f"job {job.id} has {len(grants)} instances, numbered from 0", field="rank")
+        raise Invalid(f"job {job.id} has {counted(len(grants), 'instance')}, numbered from 0", field="rank")
     node = work.state.snapshot.nodes.get(grants[rank].node)
     if node is None:
         raise WrongState(f"the node of job {job.id} is gone", state=job.state)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from corral.core.counts import counted
+
 MAX_ARRAY_SIZE = 1000
 #: Items of a packed array.
 MAX_PACKED_ITEMS = 10_000
@@ -23,7 +25,7 @@ def parse_array(text: str, most: int = MAX_ARRAY_SIZE) -> tuple[int, ...]:
     for part in text.replace(" ", "").split(","):
         found = _part(part, text)
         if len(indexes) + len(found) > most:
-            raise ValueError(f"an array has at most {most} jobs, {text!r} asks for more")
+            raise ValueError(f"an array has at most {counted(most, 'job')}, {text!r} asks for more")
         if indexes.intersection(found):
             raise ValueError(f"{text!r} names an index twice")
         indexes.update(found)

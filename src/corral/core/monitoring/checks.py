@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
 
+from corral.core.counts import counted
+
 #: With fewer GPUs of a model nothing is compared.
 LEAST_PEERS = 4
 #: How far below the median a straggler is, at least, as a part of it.
@@ -90,6 +92,9 @@ def slower_than_peers(
         values = {**peers.get(item.metric, {}), gpu: item.value}
         if gpu in stragglers(values):
             part = item.value / median(values.values())
-            text = f"{item.metric} is {item.value:.4g}, {part:.0%} of the median of {len(values)} GPUs of its model"
+            text = (
+                f"{item.metric} is {item.value:.4g}, {part:.0%} of the "
+                f"median of {counted(len(values), 'GPU')} of its model"
+            )
             found.append(Problem(check=item.check, text=text))
     return found

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from corral.core.counts import counted
+from corral.core.counts import counted, noun_for
 from corral.core.model import DEFAULT_POOL, WHOLE, Blocking, Gpu, GpuHealth, JobKind, Node, NodeState, Queue
 from corral.core.people.quota import Quota
 from corral.core.quantities import format_duration
@@ -283,7 +283,9 @@ def check(scenario: Scenario, cluster: Iterable[Change]) -> None:
     gpus = sum(len(node.gpus) for node in nodes.values()) * fleet.scale
     gpus += sum(added.nodes * added.gpus for added in fleet.add)
     if gpus > MOST_GPUS:
-        raise BadScenario("fleet", f"that would be {gpus:,.0f} GPUs: at most {MOST_GPUS:,} can be simulated")
+        raise BadScenario(
+            "fleet", f"that would be {gpus:,.0f} {noun_for(gpus, 'GPU')}: at most {MOST_GPUS:,} can be simulated"
+        )
     if nodes and not _nodes(fleet, list(nodes.values())):
         raise BadScenario("fleet", "no node would be left")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
 
+from corral.core.counts import counted
 from corral.datasets.content.pieces import PieceStore
 from corral.datasets.errors import DatasetError
 from corral.datasets.history.leases import Lease
@@ -18,7 +19,9 @@ class Incomplete(DatasetError):
     """Some pieces that it needs are missing, or about to be removed: send them, then commit again."""
 
     def __init__(self, missing: int, first: bytes) -> None:
-        super().__init__(f"{missing} pieces are missing, {first.hex()} among them: send them again")
+        super().__init__(
+            f"{counted(missing, 'piece is', 'pieces are')} missing, {first.hex()} among them: send them again"
+        )
         self.missing = missing
 
 

@@ -19,6 +19,7 @@ from tempfile import SpooledTemporaryFile
 from corral.control.datasets import targets
 from corral.control.ports import Store
 from corral.control.records import DatasetRecord, VersionRecord
+from corral.core.counts import counted
 from corral.datasets.content.content_places import open_blobs
 from corral.datasets.content.packs import PACK_BYTES, check_pack, decode_index, index_name, pack_name
 from corral.datasets.content.pieces import PieceStore
@@ -121,7 +122,7 @@ class DatasetLibrary:
         if seen != content:
             raise DatasetError(f"{blobs.where} returned other bytes than were written")
         git = self.git(target)
-        history = "" if git is None else f"; the repository has {len(git.datasets())} datasets"
+        history = "" if git is None else f"; the repository has {counted(len(git.datasets()), 'dataset')}"
         return f"{blobs.where} can be written and read{history}"
 
     def git(self, target: str) -> GitVersions | None:

@@ -19,6 +19,7 @@ from corral.control.jobs.disk_quota import OverDisk, Writer, stop_over, writers
 from corral.control.live.controller import Controller
 from corral.control.live.worker import Worker, log_failure
 from corral.control.ports import Engine, OnThisDisk
+from corral.core.counts import counted
 from corral.core.model import EndReason
 from corral.core.quantities import format_bytes
 from corral.files.usage import TooDeep, measure_steps
@@ -161,6 +162,9 @@ class DiskWatch:
             excess = use.bytes - limits.job_bytes
             return OverDisk(job_id=writer.job_id, attempt=writer.attempt, message=message, excess_bytes=excess)
         if limits.job_files is not None and use.files > limits.job_files:
-            message = f"stopped because it has {use.files} files on the disk, and a job may have {limits.job_files}"
+            message = (
+                f"stopped because it has {counted(use.files, 'file')} "
+                f"on the disk, and a job may have {limits.job_files}"
+            )
             return OverDisk(job_id=writer.job_id, attempt=writer.attempt, message=message)
         return None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, Table
 
+from corral.core.counts import counted
 from corral.stores.copying.store_marks import check_marks
 from corral.stores.copying.table_rows import TableDigest, decode_rows, digest_of, encode_rows, pages_of, tables_of
 from corral.stores.copying.table_sync import empty, insert_rows
@@ -85,7 +86,9 @@ def check_empty(database: Database) -> None:
     with database.reader.connect() as connection:
         found = [table.name for table in tables_of(connection)]
     if found:
-        raise StoreError(f"{database.place} is not empty (it has {len(found)} tables): nothing is overwritten")
+        raise StoreError(
+            f"{database.place} is not empty (it has {counted(len(found), 'table')}): nothing is overwritten"
+        )
 
 
 def load_store(

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, Table
 
 from corral.control.ports import StoreConflict
+from corral.core.counts import counted
 from corral.stores.copying.store_marks import MOVED_TO, UNFINISHED, read_mark, remove_marks, set_mark
 from corral.stores.copying.table_rows import digest_of, tables_of
 from corral.stores.copying.table_sync import CopiedTable, empty, synchronise
@@ -141,6 +142,6 @@ def _compare(target: Connection, tables: Sequence[Table], copied: Sequence[Copie
         found = digest_of(target, table)
         if (found.rows, found.hex) != (expected.rows, expected.digest):
             raise StoreError(
-                f"table {table.name} differs after the copy: {found.rows} rows instead of {expected.rows}; "
+                f"table {table.name} differs after the copy: {counted(found.rows, 'row')} instead of {expected.rows}; "
                 "the store was not moved"
             )

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Insert, Update, bindparam, insert, select, tu
 
 from corral.control.ports import StoreConflict
 from corral.control.records import AttemptRecord
+from corral.core.counts import counted, noun_for
 from corral.core.model import EndReason, attempt_id
 from corral.stores.database import row_codec
 from corral.stores.database.commit_guard import refuse
@@ -63,7 +64,13 @@ class SqlAttemptTable:
         ]
         saved = _SAVE.run(self._connection, rows)
         if saved != len(rows):
-            raise refuse(self._connection, StoreConflict(f"{len(rows) - saved} of {len(rows)} attempts are not there"))
+            raise refuse(
+                self._connection,
+                StoreConflict(
+                    f"{len(rows) - saved} of {counted(len(rows), 'attempt')} "
+                    f"{noun_for(len(rows) - saved, 'is', 'are')} not there"
+                ),
+            )
 
     def get(self, attempt_ids: Collection[str]) -> dict[str, AttemptRecord]:
         keys = [key for key in map(row_codec.attempt_key, attempt_ids) if key is not None]

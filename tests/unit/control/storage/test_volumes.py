@@ -180,7 +180,7 @@ def test_what_is_shared_is_seen_read_and_written_as_its_owner_says(stored: Desk)
 def test_who_is_deleted_takes_no_data_along_and_leaves_no_share_to_a_namesake(stored: Desk) -> None:
     stored.do(groups.create, ROOT, "vision")
     stored.do(volumes.share, ANN, "data", [WITH_BOB, Share(kind=ShareKind.GROUP, name="vision")])
-    with pytest.raises(InUse, match="user ann has 1 volumes: data"):
+    with pytest.raises(InUse, match="user ann has 1 volume: data"):
         stored.do(delete_user, ROOT, "ann")
     stored.do(delete_user, ROOT, "bob")
     stored.do(groups.delete, ROOT, "vision")
@@ -290,7 +290,7 @@ def test_a_bucket_is_read_unless_operators_allow_more(stored: Desk) -> None:
     job = mounting(stored, "images:/images:prefetch")
     assert (job.mounts, job.request.labels) == ((VolumeMount(volume=made.id),), ()), "it can be read from everywhere"
     assert stored.record(job.id).spec.mounts[0].prefetch
-    with pytest.raises(InUse, match="1 volumes are parts of object store lab: ann/images"):
+    with pytest.raises(InUse, match="1 volume is a part of object store lab: ann/images"):
         stored.do(object_stores.delete, ROOT, "lab")
     stored.do(object_stores.edit, ROOT, "lab", {"allow_write": True})
     assert mounting(stored, "images:/images:rw").mounts[0].writes

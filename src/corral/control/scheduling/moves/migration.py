@@ -9,6 +9,7 @@ from corral.control.errors import Invalid, WrongState
 from corral.control.jobs.jobs import own_job
 from corral.control.live.unit_of_work import Caller, Work
 from corral.control.scheduling.moves.job_move import begin_move
+from corral.core.counts import counted
 from corral.core.jobs.allocation_change import asking_for
 from corral.core.model import Allocation, Job, JobKind, JobState
 from corral.core.scheduling.backfill.planned_start import end_if_started
@@ -40,7 +41,7 @@ def target_of(work: Work, caller: Caller, ref: str, to: str | None) -> tuple[Job
         raise WrongState(f"{job.id} is a workbench: stop it and start it again to change its node", state=job.state)
     if len(job.allocation.grants) > 1:
         raise WrongState(
-            f"job {job.id} runs on {len(job.allocation.grants)} nodes: only jobs on one node are migrated; "
+            f"job {job.id} runs on {counted(len(job.allocation.grants), 'node')}: only jobs on one node are migrated; "
             f"corral requeue {job.id} places it again",
             state=job.state,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from corral.core.alerts.facts import QueueFact
 from corral.core.alerts.signal import Finding
+from corral.core.counts import counted
 
 
 def read(queue: QueueFact) -> float | None:
@@ -11,4 +12,4 @@ def read(queue: QueueFact) -> float | None:
 
 
 def describe(queue: QueueFact, value: float) -> Finding:
-    return Finding(text=f"{value:.0f} jobs wait in queue {queue.id}")
+    return Finding(text=f"{counted(round(value), 'job waits', 'jobs wait')} in queue {queue.id}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from corral.core.alerts.model import Severity
+from corral.core.counts import counted, noun_for
 from corral.core.fleet.resources import gpus_text
 from corral.core.model import WHOLE
 from corral.core.reports.analysis.jobs import MeasuredJob, measured_jobs
@@ -41,7 +42,7 @@ def _unused_gpus(seen: AnalysisInput, job: MeasuredJob, line: UsageLine, used: i
         kind=FindingKind.OVERSIZED_REQUEST,
         severity=Severity.WARNING,
         subject=line.job_id,
-        title=f"{line.job_id} ({line.job_name}) used {used} of its {held} GPUs",
+        title=f"{line.job_id} ({line.job_name}) used {used} of its {counted(held, 'GPU')}",
         evidence={
             "gpus": held,
             "used_gpus": used,
@@ -51,7 +52,8 @@ def _unused_gpus(seen: AnalysisInput, job: MeasuredJob, line: UsageLine, used: i
             "user": line.user,
         },
         text=(
-            f"Of the {held} GPUs that the job of {line.user} held, {held - used} were never in use:"
+            f"Of the {counted(held, 'GPU')} that the job of {line.user} held, "
+            f"{held - used} {noun_for(held - used, 'was', 'were')} never in use:"
             f" {wasted:.1f} GPU-hours."
         ),
         proposal=_ask_for(seen, line, gpus=per_node),

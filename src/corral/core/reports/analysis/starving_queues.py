@@ -97,7 +97,8 @@ def _finding(seen: AnalysisInput, waits: _Waits, usual: float | None, total_gpu_
         title=f"Jobs in queue {waits.queue} wait too long",
         evidence=evidence,
         text=(
-            f"{waits.waiting} jobs wait, the oldest for {_duration(waits.oldest_seconds)}. Nine of ten waited up to"
+            f"{counted(waits.waiting, 'job waits', 'jobs wait')}, the oldest "
+            f"for {_duration(waits.oldest_seconds)}. Nine of ten waited up to"
             f" {_duration(waits.p90_seconds)}{compared}. The queue received {received:.0%} of all GPU-hours.{limits}"
         ),
         proposal=(

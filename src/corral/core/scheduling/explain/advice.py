@@ -213,7 +213,7 @@ def _smaller(job: Job, room: _Room, space: _Room) -> Iterator[Proposal]:
     fewer = next((half for half in _halves(request.nodes) if half > 1 and space(_with(job, nodes=half))), None)
     if fewer is not None:
         yield Proposal(
-            title=f"Ask for {fewer} nodes instead of {request.nodes}",
+            title=f"Ask for {counted(fewer, 'node')} instead of {request.nodes}",
             detail=f"So many come back sooner than {request.nodes}.",
             change={"nodes": fewer},
         )

@@ -265,7 +265,7 @@ def _no_room(snapshot: ClusterSnapshot, queue: Queue, job: Job, now: float) -> R
         cpu = max((slot.free_cpu_milli for slot in fleet.slots), default=0) / WHOLE
         memory = max((slot.free_memory_bytes for slot in fleet.slots), default=0)
         numbers |= {"most_free_cpus_on_a_node": cpu, "most_free_memory_bytes_on_a_node": memory}
-        detail += f", and at most {cpu:g} CPUs and {memory / 2**30:.1f} GiB of memory"
+        detail += f", and at most {counted(cpu, 'CPU')} and {memory / 2**30:.1f} GiB of memory"
     return Reason(rule="resources", detail=detail, numbers=numbers, jobs=tuple(islice(holding, NAMED)))
 
 
@@ -405,7 +405,7 @@ def _summary(reasons: list[Reason], ahead: int) -> str:
     if reasons:
         return reasons[0].detail
     if ahead:
-        return f"{ahead} jobs are in front of it"
+        return f"{counted(ahead, 'job is', 'jobs are')} in front of it"
     return "it starts with the next cycle"
 
 

@@ -24,6 +24,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from corral.core.copies import replace
+from corral.core.counts import counted
 from corral.core.fleet.resources import gpus_text
 from corral.core.model import WHOLE, Allocation, Job, JobKind, JobState, Prediction
 
@@ -253,7 +254,7 @@ def _quantiles(weighed: Sequence[tuple[float, float]], parts: Sequence[float]) -
 
 def _size_text(features: Features, model: str = "") -> str:
     if not features.gpu_milli:
-        return "no GPU" if features.nodes == 1 else f"{features.nodes} nodes without GPUs"
+        return "no GPU" if features.nodes == 1 else f"{counted(features.nodes, 'node')} without GPUs"
     each = features.gpu_milli // features.nodes
     gpus = f"{gpus_text(each)} {model + ' ' if model else ''}{'GPU' if each == WHOLE else 'GPUs'}"
     return gpus if features.nodes == 1 else f"{features.nodes} × {gpus}"

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from corral.control.ports import LaunchRefused
+from corral.core.counts import counted
 from corral.core.quantities import format_duration
 from corral.engines.slurm.slurm_api.hostlist import expand
 
@@ -190,7 +191,7 @@ def _no_partition(partitions: Iterable[Partition], nodes: Collection[str], named
     mine = [one for one in partitions if not named or one.name in named]
     of = {node: " and ".join(one.name for one in mine if node in one.nodes) or "none" for node in nodes}
     listed = "; ".join(f"{node} is in {of[node]}" for node in sorted(of)[:8])
-    more = f"; and {len(of) - 8} nodes more" if len(of) > 8 else ""
+    more = f"; and {counted(len(of) - 8, 'node')} more" if len(of) > 8 else ""
     there = f"those of slurm.partitions ({', '.join(named)})" if named else "Slurm's partitions"
     return f"none of {there} has all of its nodes: {listed}{more}. Slurm runs a job in one partition; {_LABEL_HINT}"
 

@@ -9,6 +9,7 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 from corral.control.records import ProviderRecord
+from corral.core.counts import counted
 from corral.server.auth.discovery import Discovery, Metadata
 from corral.server.auth.kinds.provider_kind import Check, Endpoints, Grant
 from corral.server.auth.outside import Person, ProviderFailed, fetch_json, text
@@ -66,7 +67,9 @@ class OpenIdConnect:
         found = [Check(name="discovery", state="ok", detail=f"{metadata.issuer} describes itself")]
         try:
             keys = await self._discovery.keys(provider.issuer, fresh=True)
-            found.append(Check(name="keys", state="ok", detail=f"{len(keys.keys)} keys that can verify a signature"))
+            found.append(
+                Check(name="keys", state="ok", detail=f"{counted(len(keys.keys), 'key')} that can verify a signature")
+            )
         except ProviderFailed as error:
             found.append(Check(name="keys", state="fail", detail=str(error), hint=error.hint))
         return [*found, _algorithm_check(metadata), _pkce_check(metadata)]
