@@ -239,7 +239,7 @@ class AttemptsElsewhere(Protocol):
 
 @runtime_checkable
 class OnThisDisk(Protocol):
-    """An engine whose attempts write to disks of the server's own machine."""
+    """An engine whose attempts write to disks that the server can measure: of its own machine, or shared with it."""
 
     def directories(self, attempt_id: str) -> Sequence[str]:
         """The directories, besides the job's own, that the attempt writes; their contents belong to the job. Quick."""

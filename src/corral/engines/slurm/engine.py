@@ -297,6 +297,23 @@ class SlurmEngine:
     def describe(self) -> Mapping[str, str]:
         return {"kind": "slurm", "root": str(self._layout.root), "mark": self._mark}
 
+    # -------------------------------------------------------------------------------------------- OnThisDisk
+
+    def directories(self, attempt_id: str) -> Sequence[str]:
+        """The places of its instances, on the file system that the server shares with the nodes. They hold the logs,
+        too, which are bounded."""
+        with self._lock:
+            attempt = self._attempts.get(attempt_id)
+        ranks = range(len(attempt.nodes)) if attempt is not None else ()
+        return [self._layout.place(attempt_id, rank) for rank in ranks]
+
+    def temporary_directories(self, attempt_id: str) -> Sequence[str]:
+        """None: they are on the nodes' own disks, which only Slurm can limit."""
+        return ()
+
+    def kept_directory(self, attempt_id: str) -> str:
+        return self._layout.place(attempt_id, 0)
+
     # -------------------------------------------------------------------------------------------- HasParts
 
     def parts(self) -> Sequence[EnginePart]:
