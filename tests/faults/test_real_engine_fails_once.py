@@ -156,7 +156,7 @@ def test_whatever_fails_once_every_job_runs_once_and_ends(
     witness.touch()
     controller = Controller(
         store=store,
-        engines={"local": FaultyEngine(real_engine, faults)},  # type: ignore[dict-item]
+        engines={"local": FaultyEngine(real_engine, faults)},
         clock=SystemClock(),
         policies=Policies(),
         workspace=DirectoryWorkspace(tmp_path / "jobs"),

@@ -39,16 +39,14 @@ def wrong(tree: ast.AST) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if not isinstance(node, ast.JoinedStr):
             continue
-        for value, text in zip(node.values, node.values[1:], strict=False):
-            if isinstance(value, ast.FormattedValue) and isinstance(text, ast.Constant) and _PLURAL.match(text.value):
+        for value, following in zip(node.values, node.values[1:], strict=False):
+            text = following.value if isinstance(following, ast.Constant) else None
+            if isinstance(value, ast.FormattedValue) and isinstance(text, str) and _PLURAL.match(text):
                 shown = ast.unparse(value.value)
                 # Limits that are constants are larger than 1.
-                if (
-                    shown not in ALLOWED
-                    and not _is_text(value.value)
-                    and not re.fullmatch(r"[A-Z_]+", shown.rpartition(".")[2])
-                ):
-                    yield node.lineno, f"{{{shown}}}{text.value[:20]}"
+                is_constant = re.fullmatch(r"[A-Z_]+", shown.rpartition(".")[2]) is not None
+                if shown not in ALLOWED and not is_constant and not _is_text(value.value):
+                    yield node.lineno, f"{{{shown}}}{text[:20]}"
 
 
 def _is_text(value: ast.expr) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from corral.core.counts import counted
 from corral.core.fleet.free_gpus import free_gpus
 from corral.core.fleet.resources import gpus_text
 from corral.core.model import WHOLE, Allocation, Job, JobKind, JobState, Prediction, Request
@@ -263,7 +264,7 @@ def _stranded(snapshot: ClusterSnapshot, drained: Set[str]) -> Iterator[Stranded
         return fits[key]
 
     pools = {pool for node in names for pool, _ in fleet.slot(node).domains}
-    without_text = names[0] if len(names) == 1 else f"these {len(names)} nodes"
+    without_text = names[0] if len(names) == 1 else f"these {counted(len(names), 'node')}"
     waiting = [job for line in snapshot.lines.values() for job in line.jobs.values()]
     for job in sorted(waiting, key=lambda job: job.serial):
         queue = snapshot.queues.get(job.queue)

@@ -162,7 +162,7 @@ def test_without_a_queue_that_fails_alone_nothing_is_planned_for_a_pause_that_gr
             raise RuntimeError("the plan cannot be written")
 
         patched.setattr(planner, "run_cycle", broken)
-        pauses = []
+        pauses: list[float] = []
         for _ in range(8):
             planned.fail()
             assert [*planned.desk.state.plan_failures] == [""]

@@ -2,7 +2,7 @@
 import { usePreferences } from "@/app/preferences";
 import type { Schema } from "@/api/client";
 import { MICRO } from "@/parts/micro";
-import { lasting, resources, sentences, titles } from "@/pages/jobs/why/texts";
+import { never, resources, sentences, titles } from "@/pages/jobs/why/texts";
 import { useFormat, type Format } from "@/texts/format";
 import { fill, say, useTexts, type Values } from "@/texts/texts";
 import type { Language } from "@/app/preferences";
@@ -34,11 +34,11 @@ export function sentenceOf(reason: Reason, language: Language, format: Format): 
   }
   const text = filled(rule, language, values);
   if (text === undefined) return capital(reason.detail);
-  return lasts(reason) ? `${text}${lasting[language === "zh" ? 1 : 0]}` : text;
+  return isPermanent(reason) ? `${text}${never[language === "zh" ? 1 : 0]}` : text;
 }
 
 /** Whether the job alone asks for more than the limit. */
-function lasts({ numbers }: Reason): boolean {
+function isPermanent({ numbers }: Reason): boolean {
   return typeof numbers.asked === "number" && typeof numbers.limit === "number" && numbers.asked > numbers.limit;
 }
 

@@ -257,4 +257,4 @@ export const lookBack = defineTexts({
 });
 
 /** Behind the sentence of a limit that is smaller than the job. */
-export const lasting = [" It can never start under this limit.", "在此上限下，该作业无法启动。"] as const;
+export const never = [" It can never start under this limit.", "在此上限下，该作业无法启动。"] as const;

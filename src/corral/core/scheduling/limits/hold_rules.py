@@ -31,7 +31,7 @@ class Reason:
     jobs: tuple[str, ...] = ()
 
     @property
-    def is_lasting(self) -> bool:
+    def is_permanent(self) -> bool:
         """Whether the job alone asks for more than the limit: it never starts while the limit stays, whatever ends."""
         asked, limit = self.numbers.get("asked"), self.numbers.get("limit")
         return asked is not None and limit is not None and float(asked) > float(limit)
@@ -352,8 +352,8 @@ def limit_below(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | Non
     if job.only_gpus:
         return None
     found = (rule(snapshot, job, now) for rule in GPU_LIMITS)
-    lasting = next((reason for reason in found if reason is not None and reason.is_lasting), None)
-    return lasting or never_left(snapshot, job)
+    permanent = next((reason for reason in found if reason is not None and reason.is_permanent), None)
+    return permanent or never_left(snapshot, job)
 
 
 def first_reason(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
@@ -366,10 +366,10 @@ def first_reason(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | No
 
 def all_reasons(snapshot: ClusterSnapshot, job: Job, now: float) -> list[Reason]:
     found = (rule(snapshot, job, now) for rule in _rules_for(job))
-    return [_lasting(snapshot, job, reason) if reason.rule == "owed" else reason for reason in found if reason]
+    return [_with_limit(snapshot, job, reason) if reason.rule == "owed" else reason for reason in found if reason]
 
 
-def _lasting(snapshot: ClusterSnapshot, job: Job, reason: Reason) -> Reason:
+def _with_limit(snapshot: ClusterSnapshot, job: Job, reason: Reason) -> Reason:
     """The same reason, with its limit if it lasts. Found out only where every reason is wanted: it takes a walk over
     all GPUs."""
     never = never_left(snapshot, job)

@@ -135,11 +135,11 @@ def test_a_limit_below_the_job_lasts_whatever_ends(changes: tuple[Change, ...], 
 def test_a_limit_that_is_only_used_up_does_not_last() -> None:
     job = waiting(2, gpus=3, user="ann")
     snapshot = cluster(limits(max_gpus_per_user=3, max_total_gpus=3))
-    assert not [reason for reason in all_reasons(snapshot, replace(job, user="eve"), NOW) if reason.is_lasting]
+    assert not [reason for reason in all_reasons(snapshot, replace(job, user="eve"), NOW) if reason.is_permanent]
     assert limit_below(snapshot, job, NOW) is None
 
 
 def test_a_quota_below_the_job_lasts() -> None:
     snapshot = cluster(PutQuota(user="ann", kind=JobKind.TRAINING, quota=Quota(gpu_milli=2000)))
     assert all_reasons(snapshot, waiting(2, gpus=3), NOW)[-1].detail.endswith(f"asks 3, holds 4, limit 2; {NEVER}")
-    assert not all_reasons(snapshot, waiting(2, gpus=1), NOW)[-1].is_lasting
+    assert not all_reasons(snapshot, waiting(2, gpus=1), NOW)[-1].is_permanent
