@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from corral.core.model import WHOLE, Job
 from corral.core.people.scores import score_at
 from corral.core.scheduling.forecast.remaining_time import Length
-from corral.core.scheduling.limits.hold_rules import first_reason
+from corral.core.scheduling.limits.hold_rules import all_reasons
 from corral.core.scheduling.ordering import POLICIES, SortKey
 from corral.core.scheduling.placement.search import could_ever_fit
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
@@ -70,7 +70,10 @@ class Order:
         """The jobs without those that could never run, which block no other job."""
         for job in jobs:
             pool = snapshot.queues[job.queue].pool
-            alike = (pool, job.user, job.kind, job.request, job.avoid_nodes, job.avoid_gpus)
+            alike = (
+                *(job.queue, job.user, job.kind, job.request, job.preemptible, job.mounts),
+                *(job.avoid_nodes, job.avoid_gpus),
+            )
             if alike not in self._could_run:
                 self._could_run[alike] = _could_run(snapshot, job, pool)
             if self._could_run[alike]:
@@ -230,7 +233,9 @@ def _could_run(snapshot: ClusterSnapshot, job: Job, pool: str) -> bool:
     held = snapshot.held
     snapshot.held = Usage()
     try:
-        is_free = first_reason(snapshot, job, job.not_before) is None
+        reasons = all_reasons(snapshot, job, job.not_before)
+        # The GPUs of a guarantee may be free later.
+        is_free = all(reason.rule == "owed" and not reason.is_permanent for reason in reasons)
     finally:
         snapshot.held = held
     return is_free and could_ever_fit(snapshot.fleet, job, pool)
