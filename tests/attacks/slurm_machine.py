@@ -56,7 +56,7 @@ class SlurmMachine:
         return int(found[node]["taken"]["gpus"])
 
     def run_as(self, user: str, *words: str) -> str:
-        """What a program says that a person runs under the own account."""
+        """The output of a program that a user runs under the own account."""
         account = self.accounts[user]
         who = ["setpriv", f"--reuid={account}", f"--regid={account}", "--clear-groups"]
         done = subprocess.run([*who, *words], env=self.slurm.env, cwd="/", capture_output=True, text=True, check=False)
@@ -79,7 +79,7 @@ class SlurmMachine:
         raise AssertionError(f"Slurm has no job of {job_id}")
 
     def wait_for_looks(self) -> None:
-        """Until the server has looked at Slurm twice since now."""
+        """Waits until the server has queried Slurm twice."""
         for _ in range(2):
             more = self.taken("node4") + 1
             self.sbatch("eve", "--gres=gpu:1", "--nodelist=node4")

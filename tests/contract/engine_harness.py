@@ -1,4 +1,6 @@
-"""What the engine contract needs from an engine under test: start it, crash it, and wait for what it reports."""
+"""The functions that the engine contract needs from an engine under test: start it, crash it, and wait for what it
+reports.
+"""
 
 from __future__ import annotations
 
@@ -141,7 +143,7 @@ class EngineHarness(ABC):
 
     @abstractmethod
     def bytes_kept(self) -> int:
-        """What all logs take on disk."""
+        """The size of all logs on the disk."""
 
     def node_name(self, rank: int) -> str:
         """The node of an instance of `order`."""
@@ -187,7 +189,7 @@ class EngineHarness(ABC):
         return int(found()[0])
 
     def clean_up(self) -> None:
-        """Nothing that a test started may outlive it."""
+        """Ends everything that a test started."""
         engine, listener = self.restart()
         for attempt_id in self._launched:
             engine.stop(attempt_id, 0.0)

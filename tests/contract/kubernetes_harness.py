@@ -79,7 +79,7 @@ class KubernetesHarness(EngineHarness):
         return replace(instance, node=node, gpu_ids=tuple(f"{node}-gpu{index}" for index in instance.gpu_indexes))
 
     def crash_helper(self) -> None:
-        """There is none: Kubernetes starts attempts."""
+        """Does nothing: Kubernetes starts attempts."""
 
     def pod(self, attempt_id: str = "j-1.1", rank: int = 0) -> Json:
         return self.api.get(self.path(attempt_id, rank))

@@ -48,14 +48,14 @@ class SlurmHarness(EngineHarness):
         )
 
     def crash_helper(self) -> None:
-        """There is none: Slurm starts attempts."""
+        """Does nothing: Slurm starts attempts."""
 
     def is_alive(self, attempt_id: str = "j-1.1", rank: int = 0) -> bool:
         reported = [line.split()[0] for line in read_lines(self.root / "places" / f"{attempt_id}.{rank}" / "told")]
         return "up" in reported and "end" not in reported
 
     def slurm_name(self, attempt_id: str = "j-1.1") -> str:
-        """Of the attempt's job in Slurm."""
+        """The name of the attempt's job in Slurm."""
         attempt = slurm_attempt.load(Layout(str(self.root)), attempt_id)
         assert attempt is not None
         return attempt.job_name(self.engine.describe()["mark"])

@@ -28,7 +28,7 @@ def pick_up(page: Page, tile: Locator) -> None:
 
 
 def move_over(page: Page, target: Locator) -> None:
-    """Where the target is then: columns make room for the dragged item."""
+    """The place of the target during the drag: columns make room for the dragged item."""
     page.mouse.move(*_middle(_at_rest(page, target)), steps=8)
     page.wait_for_timeout(MOMENT_MS)
 
@@ -44,7 +44,7 @@ def carry_right(page: Page, target: Locator) -> None:
 
 
 def _at_rest(page: Page, thing: Locator) -> FloatRect:
-    """Its place once it is the same twice: pages move what is below when something comes or goes."""
+    """The place once it is the same twice: pages move elements when others appear."""
     before = None
     for _ in range(_LOOKS):
         now = thing.bounding_box()

@@ -41,7 +41,7 @@ class Kernel:
         )
 
     def run(self, code: str) -> str:
-        """What a piece of code prints."""
+        """The output of a piece of code."""
         message_id = uuid.uuid4().hex
         header = {"msg_id": message_id, "username": "", "session": uuid.uuid4().hex, "msg_type": "execute_request"}
         content = {"code": code, "silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False}

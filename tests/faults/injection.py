@@ -145,7 +145,7 @@ class MemoryEngine(Engine):
         self._after("forget")
 
     def end(self, attempt_id: str, reason: EndReason, exit_code: int | None = 0) -> None:
-        """As if the program had ended."""
+        """Ends the job as if the program had ended."""
         with self._lock:
             if self._live.pop(attempt_id, None) is None:
                 return
@@ -177,7 +177,7 @@ class MemoryEngine(Engine):
         pass
 
     def _check(self, order: LaunchOrder) -> None:
-        """Nothing is held by two, and no job runs twice."""
+        """Checks that no GPU is held twice, and no job runs twice."""
         mine = _gpus(order)
         for other in self._live.values():
             if shared := mine & _gpus(other):

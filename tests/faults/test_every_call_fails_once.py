@@ -118,7 +118,7 @@ class Story:
         self._asked.append((name, self.controller.execute(jobs.submit, ANN, [draft(name, request=request)])))
 
     def _hear(self, seconds: float) -> None:
-        """What became of requests, for as long as that is waited for."""
+        """Collects the results of requests."""
         left = []
         for name, answer in self._asked:
             try:
@@ -137,7 +137,7 @@ class Story:
     # ---------------------------------------------------------------- what must be
 
     def settle(self) -> None:
-        """Nothing fails any more: everything comes to its end by itself."""
+        """Ends the faults, and waits until everything has ended by itself."""
 
         def over() -> bool:
             for attempt_id in self.engine.running:

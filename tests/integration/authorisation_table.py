@@ -1,4 +1,4 @@
-"""Who may do what: every route, and what each kind of caller is answered."""
+"""The authorisation table: every route, and the answer for each kind of caller."""
 
 from __future__ import annotations
 

@@ -19,7 +19,9 @@ from tests.servers.kubernetes.access import KubernetesAccess
 def server_on(
     access: KubernetesAccess, place: Path, *, settings: str = "", more_mounts: Sequence[str] = (), **options: Any
 ) -> CorralServer:
-    """With its home in `place`; jobs see `place/shared`, too. `options` are further settings of the cluster."""
+    """A server with its home in `place`; jobs see `place/shared`, too. `options` are further settings of
+    the cluster.
+    """
     place.mkdir(exist_ok=True)
     (place / "shared").mkdir()
     (place / "shared").chmod(0o777)
@@ -44,7 +46,7 @@ def server_on(
 
 
 def left_behind(access: KubernetesAccess, server: CorralServer) -> dict[str, list[str]]:
-    """What the server has in Kubernetes: pods with their finalizers, services and secrets."""
+    """The server's objects in Kubernetes: pods with their finalizers, services and secrets."""
     installation = _installation(server)
     return {
         kind: [
@@ -63,14 +65,14 @@ def pods_of(access: KubernetesAccess, server: CorralServer, job: str) -> list[di
 
 
 def clean_up(access: KubernetesAccess, server: CorralServer) -> None:
-    """Of a test that failed: its pods would take the GPUs of the next one."""
+    """Cleans up after a failed test: its pods would take the GPUs of the next one."""
     api = ApiClient(read_kubeconfig([access.kubeconfig]))
     leftovers.remove(api, NAMESPACE, _installation(server))
     api.close()
 
 
 def remove_all(access: KubernetesAccess, server: CorralServer) -> None:
-    """As `clean_up`, for a server with several clusters of Kubernetes."""
+    """Cleans up like `clean_up`, for a server with several clusters of Kubernetes."""
     api = ApiClient(read_kubeconfig([access.kubeconfig]))
     for installation in _installations(server):
         leftovers.remove(api, NAMESPACE, installation)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 class Witness:
-    """What really ran, whatever servers believe: each program leaves its process id under the name of its job."""
+    """The programs that really ran: each program leaves its process id under the name of its job."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory

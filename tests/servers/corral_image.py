@@ -38,7 +38,7 @@ def podman(*words: object, check: bool = True, cwd: Path = ROOT) -> str:
 
 
 def own_limits() -> list[str]:
-    """Those of this process: where it may not raise them, Podman's own defaults let no container start."""
+    """The limits of this process: if it may not raise them, containers do not start with Podman's own defaults."""
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     processes = min(resource.getrlimit(resource.RLIMIT_NPROC)[1], int(Path("/proc/sys/kernel/pid_max").read_text()))
     return [f"--ulimit=nofile={files}:{files}", f"--ulimit=nproc={processes}:{processes}"]

@@ -72,14 +72,14 @@ class CorralServer:
         return self.process is not None and self.process.poll() is None
 
     def kill(self) -> None:
-        """As a crash would: no goodbye."""
+        """Kills the server without warning, like a crash."""
         if self.process is not None:
             if self.process.poll() is None:
                 self.process.send_signal(signal.SIGKILL)
             self.process.wait(timeout=10)
 
     def stop(self) -> int:
-        """As an operator would; the exit code."""
+        """Stops the server like an operator; returns the exit code."""
         assert self.process is not None
         if self.process.poll() is None:
             self.process.terminate()

@@ -52,7 +52,7 @@ class CutOff:
 
     @property
     def name(self) -> str:
-        """Of namespace and cable. Browsers of tests take no notice of a tunnel."""
+        """The name of namespace and cable. Browsers of tests ignore a tunnel."""
         return f"tuncut{self.number}"
 
     @property

@@ -22,7 +22,9 @@ def say(text: str) -> None:
 
 
 class Witness:
-    """What really ran: programs leave their process ids under the names of their jobs, so a double sees the other."""
+    """The programs that really ran: they leave their process ids under the names of their jobs, so a double is
+    detected.
+    """
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory

@@ -47,8 +47,9 @@ class Servers:
         replica: PostgresServer | None = None,
         cut_off: CutOff | None = None,
     ) -> None:
-        """With `cut_off`, the first server is there, and the databases must listen there; both are in the address of
-        the store if there is a `replica`."""
+        """Creates the servers. With `cut_off`, the first server is there, and the databases must listen there; both are
+        in the address of the store if there is a `replica`.
+        """
         self.postgres = postgres
         self.database = postgres.create_database()
         self.url = postgres.url(self.database)
@@ -87,7 +88,7 @@ class Servers:
         return found
 
     def leader(self) -> CorralServer | None:
-        """None while no server leads, or the one that does is dead."""
+        """The leader; None while no server leads, or the leader is dead."""
         found = self.row("SELECT coalesce((SELECT server FROM leases), '')")[0]
         return next((one for one in self.all if one.is_running and found.endswith(f"-{one.port}")), None)
 
@@ -150,7 +151,7 @@ class Reader(threading.Thread):
         self.join(timeout=30)
 
     def _read(self, client: httpx.Client, path: str) -> tuple[str, float]:
-        """What went wrong, and how long to wait."""
+        """The error of an answer, and how long to wait."""
         try:
             answer = client.get(path)
         except httpx.TransportError as error:
@@ -324,6 +325,6 @@ class Failover:
         return api(server, self._token)
 
     def _post(self, server: CorralServer, path: str) -> None:
-        """Until it is accepted: the store may have been unavailable a moment before."""
+        """Sends a request until it is accepted: the store may have been unavailable a moment before."""
         with self._http(server) as http:
             wait_until(lambda: http.post(path).is_success, f"{path} is accepted")

@@ -137,7 +137,7 @@ def store_place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stor
 
 @pytest.fixture(params=DATABASES)
 def empty_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """Nothing in it yet, not even a schema."""
+    """A database without a schema."""
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path / 'corral.db'}"
         return
@@ -172,6 +172,6 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 
 @pytest.fixture(scope="session")
 def gcs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GcsServer]:
-    """As `s3_server`."""
+    """A fake of Google Cloud Storage, like `s3_server`."""
     with gcs_serving(tmp_path_factory.mktemp("gcs")) as server:
         yield server

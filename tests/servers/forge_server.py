@@ -156,7 +156,7 @@ class ForgeServer:
         return 200, {}, {"access_token": "access", "token_type": "Bearer", "id_token": token}
 
     def _used(self, form: dict[str, str]) -> dict[str, str] | None:
-        """What the code was given out for, once, to the client that knows the PKCE verifier."""
+        """Exchanges a code, once, for the client that knows the PKCE verifier."""
         asked = self.codes.pop(form.get("code", ""), None)
         if asked is None or create_s256_code_challenge(form.get("code_verifier", "")) != asked["code_challenge"]:
             return None

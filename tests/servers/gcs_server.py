@@ -46,7 +46,7 @@ class GcsServer:
         wait_until_it_answers(self.url, self._process, self.directory / "log")
 
     def stop(self) -> None:
-        """What it held is gone with it."""
+        """Stops the server; its objects are lost."""
         end(self._process)
         self._process = None
 

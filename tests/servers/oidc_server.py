@@ -29,7 +29,7 @@ CLIENT_SECRET = "oidc-client-secret"
 
 @functools.cache
 def node_environment() -> dict[str, str]:
-    """With the Node.js that builds the console: the system's, or one that came as a Python package."""
+    """An environment with the Node.js that builds the console: the system's, or one from a Python package."""
     found: dict[str, str] = console_build.node_environment()
     return found
 

@@ -61,7 +61,7 @@ class PostgresServer:
         return copy
 
     def promote(self) -> None:
-        """From a copy to a server that accepts writes."""
+        """Turns a replica into a server that accepts writes."""
         self._run("pg_ctl", "-D", self.data, "-w", "promote")
 
     def restart(self, *, first: bool = False) -> None:
@@ -75,7 +75,7 @@ class PostgresServer:
         self._run("pg_ctl", "-D", self.data, "-m", "immediate", "-w", "stop")
 
     def kill(self) -> None:
-        """As if it had crashed: without closing its connections."""
+        """Kills the server like a crash: without closing its connections."""
         if not (self.data / "postmaster.pid").exists():
             return  # it was stopped
         postmaster = int((self.data / "postmaster.pid").read_text().split()[0])

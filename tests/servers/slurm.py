@@ -118,7 +118,7 @@ class SlurmCluster:
             self._end(name, signal.SIGTERM)
 
     def process_ids(self) -> dict[str, int]:
-        """Of its daemons, by their names."""
+        """The process ids of its daemons, by their names."""
         return {name: process.pid for name, process in self._processes.items()}
 
     def start_controller(self) -> None:
@@ -192,7 +192,7 @@ class SlurmCluster:
         self._end(f"slurmd-{name}", signal.SIGKILL)
 
     def crash_node(self, name: str) -> None:
-        """As if the power was cut: the daemon, and everything that it started."""
+        """Kills the daemon and everything that it started, like a power failure."""
         self._end(f"slurmd-{name}", signal.SIGKILL)
         spool = str(self.directory / "state" / name)
         listening = subprocess.run(["ss", "-xlpH"], capture_output=True, text=True, check=True).stdout

@@ -24,7 +24,7 @@ class SmtpServer:
 
     @property
     def url(self) -> str:
-        """Where Apprise sends mail to it."""
+        """The URL for Apprise to send mail to the server."""
         return f"mailto://127.0.0.1:{self.port}?from=corral@example.org&to=ops@example.org&mode=insecure"
 
     @property

@@ -1,4 +1,4 @@
-"""Where a test keeps its stores."""
+"""The stores of tests."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Webhook:
 
     @property
     def url(self) -> str:
-        """Where Apprise posts JSON to it."""
+        """The URL for Apprise to post JSON to the server."""
         return f"json://127.0.0.1:{self._server.server_address[1]}/hook/very-secret-path"
 
     @property

@@ -37,7 +37,7 @@ def every(**fields: Sequence[Any]) -> st.SearchStrategy[dict[str, Any]]:
 
 
 def each(draw: Callable[[st.SearchStrategy[bytes]], bytes], **fields: Sequence[Any]) -> dict[str, Any]:
-    """As `every`, where the choices are known only while drawing."""
+    """Draws like `every`, when the choices are known only while drawing."""
     return _chosen(fields, draw(_bytes(len(fields))))
 
 

@@ -38,7 +38,9 @@ def name_of(page: Path) -> str:
 
 
 def anchors_of(page: Path) -> set[str]:
-    """As code forges make them from headings, and those that the page sets (translated pages keep the English ones)."""
+    """Builds anchors like code forges do from headings, and those that the page sets (translated pages keep the English
+    ones).
+    """
     text = page.read_text()
     made = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in HEADING.findall(text)}
     return made | set(ANCHOR.findall(text))

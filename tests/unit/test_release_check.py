@@ -1,4 +1,4 @@
-"""What `make release-check` finds."""
+"""The findings of `make release-check`."""
 
 from __future__ import annotations
 

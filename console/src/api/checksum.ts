@@ -11,7 +11,7 @@ export class Checksum {
     return this;
   }
 
-  /** Nothing can be added afterwards. */
+  /** Finishes the digest; no bytes can be added afterwards. */
   digest(): string {
     return bytesToHex(this.hash.digest());
   }

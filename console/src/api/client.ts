@@ -7,7 +7,7 @@ import type { components, paths } from "@/api/schema";
 
 export const PREFIX = "/api/v1";
 
-/** What is left out of a change stays as it is, whatever the default of a new one. */
+/** The body of a change. Omitted fields keep their values, whatever the defaults of a new object are. */
 type Change<O> = O extends { requestBody: { content: { "application/json": infer B } } }
   ? Omit<O, "requestBody"> & { requestBody: { content: { "application/json": Partial<B> } } }
   : O;
@@ -37,7 +37,7 @@ const guard: Middleware = {
 
 let signedOut: () => void = () => undefined;
 
-/** What to do when the server does not know this session any more. */
+/** Sets the function that is called when the server does not know this session any more. */
 export function onSignedOut(then: () => void): void {
   signedOut = then;
 }

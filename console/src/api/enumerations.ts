@@ -44,7 +44,7 @@ export const FINDING_KINDS = every<Schema<"FindingKind">>()([
   "starving-queue",
   "hot-gpu",
 ]);
-/** From the least to the most serious. */
+/** The severities, from the least to the most serious. */
 export const SEVERITIES = every<Schema<"Severity">>()(["info", "warning", "critical"]);
 export const COMPARISONS = every<Schema<"RuleView">["comparison"]>()(["above", "at-least", "below", "at-most"]);
 export const ALERT_ACTIONS = every<Schema<"RuleView">["actions"][number]>()([

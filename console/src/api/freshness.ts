@@ -65,7 +65,7 @@ const TOUCHED: Readonly<Record<string, readonly string[]>> = {
   shadow: ["/shadow"],
 };
 
-/** What happens too often to be kept in the audit log. */
+/** Events that are too frequent for the audit log. */
 const UNKEPT: ReadonlySet<string> = new Set([
   "readings",
   "hello",

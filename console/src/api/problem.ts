@@ -24,7 +24,7 @@ export class Problem extends Error {
   }
 }
 
-/** Whatever was thrown or answered, as a problem. */
+/** Converts anything that was thrown or answered into a problem. */
 export function problemOf(error: unknown, status = 0): Problem {
   if (error instanceof Problem) return error;
   if (isRecord(error) && typeof error.detail === "string") {

@@ -398,7 +398,8 @@ export interface paths {
         put?: never;
         /**
          * Login
-         * @description With `token_name` the answer contains a bearer token; without it, the answer sets a session cookie.
+         * @description Sign in with a password. With `token_name` the answer contains a bearer token; without it, the answer sets a
+         *     session cookie.
          *
          *     A one-time password gives no token: send `new_password`, too, which replaces it. A session opened with a one-time
          *     password can only replace the password.

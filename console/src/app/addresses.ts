@@ -24,7 +24,7 @@ export function safeNext(next: unknown): string {
   return typeof next === "string" && /^\/(?!\/)[^\\\s\p{Cc}]*$/u.test(next) && !next.startsWith("/signin") ? next : "/";
 }
 
-/** What the server answers by itself: a workbench's Jupyter sends people here to sign in, and waits for them. */
+/** Addresses that the server answers itself: a workbench's Jupyter sends users here to sign in, and waits for them. */
 const NOT_OF_CONSOLE = /^\/(workbenches\/[\w.-]+\/jupyter|api)\//;
 
 export function isOfConsole(path: string): boolean {

@@ -1,4 +1,4 @@
-/** What a viewer prefers and the browser remembers: the language. (The colour scheme is remembered by the theme.) */
+/** The user's preferences that the browser stores: the language. (The theme stores the colour scheme.) */
 import { createContext, useContext, useEffect, useMemo, useState, type ReactNode } from "react";
 
 import { remembered, remember } from "@/app/storage";

@@ -1,4 +1,4 @@
-/** Who is signed in. Without a session every address shows the sign-in page, and the address is kept. */
+/** The session of the user. Without a session every address shows the sign-in page, and the address is kept. */
 import { useQueryClient } from "@tanstack/react-query";
 import { createContext, useCallback, useContext, useEffect, type ReactNode } from "react";
 

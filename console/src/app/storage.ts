@@ -1,4 +1,4 @@
-/** What the browser remembers between visits. Never a secret: anything here can be read by any script of this address. */
+/** Values that the browser stores between visits. Never a secret: any script of this address can read them. */
 
 const PREFIX = "corral.";
 

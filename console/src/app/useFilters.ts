@@ -1,4 +1,4 @@
-/** What a list is narrowed to, kept in the address so that it can be shared, bookmarked and walked back. */
+/** The filters of a list, kept in the address so that they can be shared, bookmarked and undone with Back. */
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback, useMemo } from "react";
 

@@ -7,7 +7,7 @@ import type { ChartOption } from "@/charts/Drawing";
 const Drawing = lazy(() => import("@/charts/Drawing"));
 
 export interface ChartProps {
-  /** What the chart shows with its main figures, for those who cannot see it. */
+  /** A description of the chart with its main figures, for screen readers. */
   readonly label: string;
   readonly option: ChartOption;
   readonly height?: number;

@@ -22,7 +22,7 @@ export interface Mark {
 }
 
 export interface LineChartProps {
-  /** What the chart shows, for those who cannot see it. */
+  /** A description of the chart, for screen readers. */
   readonly label: string;
   readonly lines: readonly Line[] | undefined;
   readonly format: (value: number) => string;
@@ -32,7 +32,7 @@ export interface LineChartProps {
   /** The time axis, in seconds; the points' own range without it. */
   readonly range?: readonly [from: number, to: number];
   readonly legend?: boolean;
-  /** What the points' first numbers are; charts of the same kind share their crosshair. */
+  /** The meaning of the points' first numbers; charts of the same kind share their crosshair. */
   readonly axis?: "time" | "step";
   readonly marks?: readonly Mark[];
   /** A stretch of time was marked with the mouse, in seconds since 1970. Steps are zoomed by the chart itself. */

@@ -163,7 +163,7 @@ function marked(current: () => Props): uPlot.Plugin {
   };
 }
 
-/** As wide as the longest figure beside the axis. */
+/** The width of the longest number beside the axis. */
 function roomFor(_: uPlot, values: string[] | null): number {
   return Math.max(40, ...(values ?? []).map((text) => 14 + 6.4 * text.length));
 }

@@ -124,7 +124,7 @@ function Fields({ range, onChange }: { range: Range; onChange: (range: Range) =>
   );
 }
 
-/** As the browser's field wants it: local time without a zone. */
+/** Formats a time for the browser's field: local time without a zone. */
 function localText(at: string): string {
   const moment = new Date(at);
   return new Date(moment.getTime() - moment.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);

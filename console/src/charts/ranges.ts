@@ -66,7 +66,7 @@ function lastUsed(): Range {
   }
 }
 
-/** What the address says, else what was used last in this tab, else one hour. Each change can be walked back. */
+/** The range in the address, else the last one used in this tab, else one hour. Back undoes each change. */
 export function useRange(): [Range, (range: Range) => void] {
   const search: Record<string, unknown> = useSearch({ strict: false });
   const navigate = useNavigate();

@@ -1,4 +1,4 @@
-/** What happened in the time that charts show: alerts that fired, and starts of jobs if they are few. */
+/** Events in the time range of charts: alerts that fired, and starts of jobs if they are few. */
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 
@@ -19,7 +19,7 @@ const AGAIN_MS = 30_000;
 const COLORS = { critical: "#e5484d", warning: "#f2a33c", info: "#7f8aa0" } as const;
 const START = "#4c8dff";
 
-/** Of everything, or of one node or GPU (then its alerts only: starts are not recorded by place). */
+/** The marks of everything, or of one node or GPU (then alerts only: starts are not recorded by place). */
 export function useMarks(range: Range, subject?: string): readonly Mark[] | undefined {
   const t = useTexts(texts);
   const { data } = useQuery({
@@ -41,7 +41,7 @@ async function fetchMarks(range: Range, subject: string | undefined) {
   return { alerts: (await alerts).items, starts: (await starts)?.items ?? [] };
 }
 
-/** Those of the range: newer ones, and pending ones, would take the places of the ones that are shown. */
+/** The alerts of the range: newer and pending ones would take the places of those that are shown. */
 export function alertsOf(bounds: ReturnType<typeof boundsOf>, subject: string | undefined) {
   const since = new Date(Date.parse(bounds.since) - PENDING_MS).toISOString();
   return { ...bounds, since, state: ["firing" as const, "resolved" as const], subject, limit: MOST_MARKS };

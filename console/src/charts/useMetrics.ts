@@ -1,4 +1,4 @@
-/** What was measured in the last hours or days, kept current: asked again when readings arrive and a new step can have begun. */
+/** Measurements of the last hours or days, requested again when readings arrive and a new step can have begun. */
 import { useQuery, type UseQueryResult } from "@tanstack/react-query";
 import { useCallback } from "react";
 
@@ -9,7 +9,7 @@ import type { Problem } from "@/api/problem";
 import { boundsOf, isPreset, secondsOf, writeRange, type Range } from "@/charts/ranges";
 import type { Metrics } from "@/charts/series";
 
-/** Of the whole installation, of a GPU, or of a node. */
+/** The subject of the measurements: the whole installation, a GPU, or a node. */
 export type Measured =
   | { readonly of: "everything" }
   | { readonly of: "gpu"; readonly id: string }

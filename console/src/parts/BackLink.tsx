@@ -2,7 +2,7 @@ import { Anchor, Group } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { ChevronLeft } from "lucide-react";
 
-/** From the page of one thing to the list that it stands in. */
+/** A link from the page of an object to its list. */
 export function BackLink({ to, children }: { to: string; children: string }) {
   return (
     <Anchor size="xs" c="dimmed" renderRoot={(props) => <Link to={to} {...props} />}>

@@ -1,4 +1,4 @@
-/** What can be done with the rows that are chosen. What cannot be done stays in sight, and says why. */
+/** The actions on the selected rows. Disabled actions stay visible, with the reason. */
 import { Button, Group, Text, Tooltip } from "@mantine/core";
 
 import type { RowAction } from "@/parts/RowMenu";

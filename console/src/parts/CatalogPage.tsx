@@ -44,7 +44,7 @@ export interface DrawerProps<T> {
 }
 
 interface Board {
-  /** What the board is for. */
+  /** The name of the board. */
   readonly label: string;
   readonly content: () => ReactNode;
 }
@@ -83,7 +83,7 @@ interface CatalogPageProps<T extends Named> {
   readonly canSelect?: boolean;
   /** Why these of the selected rows cannot be deleted. */
   readonly batchRefusal?: (names: string) => string;
-  /** What can be done with the selected rows, instead of deleting them. */
+  /** The actions on the selected rows, instead of deleting them. */
   readonly batch?: (chosen: readonly T[], onClear: () => void) => ReactNode;
   readonly form: (props: FormProps<T>) => ReactNode;
   /** Shows one row; without it a row opens its form. */

@@ -84,7 +84,7 @@ function ClusterCard({ cluster }: { cluster: Cluster }) {
   );
 }
 
-/** What jobs hold, then what others have taken; the words below say the same. */
+/** A bar of the GPUs that jobs hold, then those that others have taken; the text below has the same numbers. */
 function Bar({ cluster: { gpus, gpus_allocated: held, gpus_taken: taken } }: { cluster: Cluster }) {
   const width = (part: number) => ({ width: `${gpus === 0 ? 0 : (100 * part) / gpus}%` });
   return (

@@ -39,7 +39,7 @@ export interface Sorting {
 }
 
 export interface DataTableProps<T> {
-  /** What the table lists, for screen readers. */
+  /** The name of the table, for screen readers. */
   readonly label: string;
   /** Undefined while they are loading. */
   readonly rows: readonly T[] | undefined;

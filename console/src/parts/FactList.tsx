@@ -5,7 +5,7 @@ import classes from "@/parts/FactList.module.css";
 
 export type Fact = readonly [name: string, value: ReactNode];
 
-/** What a thing is, name by name. What has no value does not concern it, and is left out. */
+/** The properties of an object by name; those without a value are left out. */
 export function FactList({ facts }: { facts: readonly Fact[] }) {
   return (
     <Box component="dl" className={classes.facts}>

@@ -2,7 +2,7 @@ import { Select } from "@mantine/core";
 
 export interface FilterSelectProps {
   readonly label: string;
-  /** What is said while nothing is chosen. */
+  /** The text that is shown while nothing is selected. */
   readonly everything: string;
   readonly options: readonly (string | { readonly value: string; readonly label: string })[];
   readonly value: string;

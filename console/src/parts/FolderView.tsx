@@ -14,7 +14,7 @@ import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";
 
 export interface Entry {
-  /** From the root on. */
+  /** The path from the root. */
   readonly path: string;
   /** `link` leads out of what is shown. */
   readonly kind: "file" | "dir" | "link";
@@ -23,7 +23,7 @@ export interface Entry {
 }
 
 interface FolderViewProps {
-  /** What the root is called. */
+  /** The name of the root. */
   readonly root: string;
   readonly path: string;
   readonly entries: readonly Entry[] | undefined;

@@ -3,7 +3,7 @@ import { Group, Progress, Text } from "@mantine/core";
 import type { Schema } from "@/api/client";
 import { counted } from "@/parts/quotaUse";
 
-/** What is held of a limit, and what would be held too: with the numbers, and red where they are too much. */
+/** A bar of the held and requested parts of a limit, with numbers, red if they exceed it. */
 export function HeldBar({
   label,
   held,

@@ -11,7 +11,7 @@ interface ListPanelProps<T> extends Omit<DataTableProps<T>, "label" | "rows"> {
   /** Above the rows at the right, such as a button that adds one. */
   readonly tools?: ReactNode;
   readonly query: Pick<UseQueryResult<readonly T[]>, "data" | "error" | "refetch">;
-  /** What of the list is shown; all of it without this. */
+  /** The rows that are shown; by default all. */
   readonly rows?: readonly T[] | undefined;
 }
 

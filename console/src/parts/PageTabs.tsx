@@ -5,7 +5,7 @@ import type { LucideIcon } from "lucide-react";
 import type { ReactNode } from "react";
 
 export interface PageTab {
-  /** As it stands in the address; the first one is shown without any. */
+  /** The tab's key in the address; the first tab needs none. */
   readonly key: string;
   readonly title: string;
   readonly icon: LucideIcon;

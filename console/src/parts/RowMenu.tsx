@@ -1,4 +1,4 @@
-/** What can be done with a row. What cannot be done now stays in sight, with the reason instead of a surprise. */
+/** The actions on a row. Disabled actions stay visible, with the reason. */
 import { ActionIcon, Menu, Text } from "@mantine/core";
 import { EllipsisVertical, type LucideIcon } from "lucide-react";
 

@@ -1,4 +1,4 @@
-/** What happened to one thing, newest first, as the audit log has it. */
+/** The events of one subject in the audit log, newest first. */
 import { Button, Skeleton, Text, Timeline } from "@mantine/core";
 
 import type { Schema } from "@/api/client";

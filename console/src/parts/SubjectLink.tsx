@@ -1,4 +1,4 @@
-/** What something is about, as a link to its page. */
+/** A link to the page of a subject. */
 import { Anchor } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 

@@ -9,7 +9,7 @@ import { useTexts } from "@/texts/texts";
 export interface Question {
   readonly title: string;
   readonly text: ReactNode;
-  /** What the button does, such as "Delete the pool". */
+  /** The label of the button, such as "Delete the pool". */
   readonly action: string;
   readonly onConfirm: () => void;
   readonly danger?: boolean;

@@ -1,6 +1,6 @@
 import { defineTexts } from "@/texts/texts";
 
-/** What happens to GPUs and nodes, by the names that the audit log gives it. */
+/** The texts of events of GPUs and nodes, by their names in the audit log. */
 export const texts = defineTexts({
   none: ["Nothing has happened to it yet.", "尚无事件。"],
   "gpu.healthy": ["became healthy", "恢复健康"],

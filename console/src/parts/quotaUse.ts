@@ -1,4 +1,4 @@
-/** What counts against a quota, in numbers and as text: running jobs hold it, waiting jobs ask for it. */
+/** The use of a quota, in numbers and as text: running jobs hold it, waiting jobs ask for it. */
 import type { Schema } from "@/api/client";
 import { common } from "@/texts/common";
 import { useTexts } from "@/texts/texts";

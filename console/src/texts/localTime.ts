@@ -1,6 +1,6 @@
 /** Points in time in fields that people fill in by their own clock, and in addresses that they send to others. */
 
-/** As a `datetime-local` field shows it; empty for no time or nonsense. */
+/** Formats a time for a `datetime-local` field; empty for a missing or invalid time. */
 export function localText(at: string, until: "minutes" | "seconds" = "minutes"): string {
   const time = new Date(at);
   if (at === "" || Number.isNaN(time.getTime())) return "";

@@ -46,7 +46,7 @@ class SectionedGroup(HabitGroup):
                 formatter.write_dl(rows)
 
     def main(self, args: Sequence[str] | None = None, *extra: Any, **settings: Any) -> Any:
-        """As in Typer, but a usage error is printed as JSON if JSON output was requested."""
+        """Like Typer's, but a usage error is printed as JSON if JSON output was requested."""
         typed = familiar(sys.argv[1:] if args is None else args)
         plain_help = self._plain_help(typed)
         if plain_help is not None:

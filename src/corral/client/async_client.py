@@ -117,7 +117,7 @@ class AsyncJobs:
         return _iterated(self._jobs.follow_log(job, attempt=attempt, rank=rank, tail=tail))
 
     async def wait(self, job: str, *, on_change: Callable[[JobView], None] = lambda view: None) -> JobView:
-        """As `Jobs.wait`; no thread is held while the job runs."""
+        """Like `Jobs.wait`; no thread is blocked while the job runs."""
         pauses: list[float] = []
         patience = Patience(sleep=pauses.append)
         seen: tuple[str, int | None] | None = None

@@ -138,7 +138,7 @@ class Client:
         system: Installation
 
     def __init__(self, server: str, token: str | None = None, *, sleep: Callable[[float], None] = time.sleep) -> None:
-        """Without a token the server answers only requests that need no sign-in."""
+        """Creates a client. Without a token the server answers only requests that need no sign-in."""
         self._transport = Transport(server, token, sleep=sleep)
         self._token = token
 

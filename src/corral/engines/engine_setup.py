@@ -1,4 +1,4 @@
-"""What the server gives to every engine when it opens it, whatever the engine's kind."""
+"""The parameters that the server passes to every engine, whatever its kind."""
 
 from __future__ import annotations
 

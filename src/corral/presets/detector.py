@@ -23,7 +23,7 @@ LOOK = Look(64)
 
 
 class Detection:
-    """What both kinds of detectors have in common: the measures of their boxes."""
+    """The common parts of both kinds of detectors: the measures of their boxes."""
 
     name = "Detection"
     measure = "map50"

@@ -113,7 +113,7 @@ class NvmlCollector:
 
 
 class _DriverGone(Exception):
-    """There is no driver, or it was unloaded or restarted: all handles are invalid."""
+    """The driver is missing, or was unloaded or restarted: all handles are invalid."""
 
 
 class _GpuLost(Exception):

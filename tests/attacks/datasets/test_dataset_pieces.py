@@ -74,7 +74,7 @@ def test_a_tree_of_ones_own_cannot_name_anothers_pieces(secret: dict[str, Any], 
 
 
 def test_an_empty_file_is_no_way_around(secret: dict[str, Any], eve: Client) -> None:
-    """Nothing is stored of an empty file, so its id is never looked up when a version is made."""
+    """An empty file has no pieces, so its id is never looked up when a version is made."""
     piece = digest_of(SECRET)
     tree = encode_tree([Entry(name="empty", kind="file", size=0, digest=piece)])
     send(eve, tree)

@@ -1,4 +1,4 @@
-"""What one scientist's job can read of the server's and of another scientist's files."""
+"""A user's job tries to read files of the server and of another user."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def test_what_an_operator_put_on_the_node_is_for_everybody(machine: SharedMachin
 
 
 def test_a_pull_that_died_half_way_leaves_nothing_open(machine: SharedMachine, registry: PrivateRegistry) -> None:
-    """As if the supervisor had been killed between the end of the pull and the note about it."""
+    """Imitates a supervisor that was killed between the end of the pull and the note about it."""
     rights = Path(machine.server.home) / "local" / "images"
     rights.mkdir(mode=0o700, exist_ok=True)
     login = ["--creds", f"ann:{SECRET}", "--tls-verify=false"]

@@ -1,4 +1,4 @@
-"""What a job inherits from the server, and how it could gain privileges, outlive its end or leave its limits."""
+"""Jobs try to inherit from the server, to gain privileges, to outlive their end and to leave their limits."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ os.execve(sys.executable, ["corral-escaped-" + sys.argv[1], "-c", "import time; 
 
 
 def test_a_job_inherits_no_keys_of_roots_session(worker_id: str, tmp_path: Path) -> None:
-    """Who has a session keyring has the keys in it, of whatever account they are."""
+    """A process with a session keyring has the keys in it, whatever its account is."""
     program = tmp_path / "server.py"
     program.write_text(SERVER_WITH_KEY)
     with shared_machine(worker_id, program=[str(program)]) as machine:

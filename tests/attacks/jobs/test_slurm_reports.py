@@ -1,4 +1,4 @@
-"""What a job writes about itself on a Slurm cluster: how much of it is read, stored and shown."""
+"""The limits on what is read, stored and shown of a job's own reports on a Slurm cluster."""
 
 from __future__ import annotations
 

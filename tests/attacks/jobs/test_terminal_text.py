@@ -1,4 +1,4 @@
-"""What users write into names, descriptions and logs does nothing to the terminal of those who read it."""
+"""Names, descriptions and logs of users cannot control the terminals of readers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def environment(machine: SharedMachine, home: Path) -> dict[str, str]:
 
 
 def at_a_terminal(machine: SharedMachine, home: Path, *args: str) -> str:
-    """What an operator's command writes to a terminal, on either stream."""
+    """The output of an operator's command at a terminal, of both streams."""
     ours, theirs = pty.openpty()
     command = [sys.executable, *ENTRY_POINT, *args]
     with subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Whose account a job gets where nothing was said, and how a user could get another user's or root's."""
+"""The default account of a job; users try to get the account of another user or of root."""
 
 from __future__ import annotations
 

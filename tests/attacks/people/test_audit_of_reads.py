@@ -1,4 +1,4 @@
-"""What operators read of other users, and every deletion of a file, is in the audit log, however often it is done."""
+"""The audit log has every read of other users' data by operators, and every deletion of a file."""
 
 from __future__ import annotations
 

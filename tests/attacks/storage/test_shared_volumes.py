@@ -1,4 +1,4 @@
-"""What remains of a volume that another shares: nothing is written where it may only be read, nothing is kept."""
+"""Users of a shared volume can neither write to a read-only one nor keep access to it."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_mount_points_leave_nothing_in_the_root(machine: SharedMachine, volume: 
 
 
 def test_a_replaced_directory_of_uploads_delays_no_other_user(machine: SharedMachine, volume: Path) -> None:
-    """Who may write to the volume puts pipes where parts of another's upload are written."""
+    """A user who may write to the volume puts pipes where parts of another user's upload are written."""
     shared(machine, "rw")
     content = b"x" * 100
     asked = {"path": "big", "size": len(content), "part_bytes": 1 << 20}

@@ -1,4 +1,4 @@
-"""What a scientist's job can do to the server that `corral.service` starts: to its store, keys and processes."""
+"""A user's job attacks the server that `corral.service` starts: its store, keys and processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose program answers at a workbench's socket: its owner's, and never one of whom else the machine knows."""
+"""Only the owner's program answers at a workbench's socket, never one of another account of the machine."""
 
 from __future__ import annotations
 

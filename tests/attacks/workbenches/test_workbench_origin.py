@@ -1,4 +1,4 @@
-"""What the content of a workbench can do with the browser of an operator who opens it: nothing outside of it.
+"""The content of a workbench cannot attack the browser of an operator who opens it.
 
 Eve's workbench serves whatever she likes: a program in place of Jupyter can do all that an extension, a page among the
 files or the output of a notebook can. The operator is signed in, opens ann's workbench, and then eve's.
@@ -56,7 +56,7 @@ class Installation:
 
     @property
     def cookie(self) -> str:
-        """What a session is called."""
+        """The name of the session cookie."""
         return "__Host-corral_session" if self.console.startswith("https:") else "corral_session"
 
     def session(self, user: str) -> str:
@@ -70,7 +70,7 @@ class Installation:
         return str(rest.partition(";")[0])
 
     def heard(self, name: str) -> str:
-        """What the program in a workbench was sent."""
+        """The requests that the program in a workbench has received."""
         path = self.place / name / "bin" / "heard"
         return path.read_text() if path.exists() else ""
 

@@ -1,4 +1,4 @@
-"""What every store of versions must do. A new store adds a line to STORES."""
+"""The contract of every store of versions. A new store adds a line to STORES."""
 
 from __future__ import annotations
 

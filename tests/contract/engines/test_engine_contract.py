@@ -1,4 +1,4 @@
-"""What every engine must do for the control layer, as stories with real processes."""
+"""The contract of every engine with the control layer, as stories with real processes."""
 
 from __future__ import annotations
 

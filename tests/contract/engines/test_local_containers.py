@@ -52,7 +52,7 @@ def boxed(image: str, text: str, **more: object) -> LaunchOrder:
 
 
 def groups_of(local: LocalHarness) -> list[str]:
-    """What is left of the engine's control groups, in all hierarchies."""
+    """The remaining control groups of the engine, in all hierarchies."""
     place = Path("/sys/fs/cgroup")
     name = local.engine._specs.engine
     return [str(path) for pattern in ("corral", "*/corral") for path in place.glob(f"{pattern}/{name}-*")]
@@ -297,7 +297,7 @@ def test_a_container_belongs_to_the_jobs_account(image: str) -> None:
 
 
 def test_without_control_groups_of_its_own_the_runtime_limits(tmp_path: Path, image: str) -> None:
-    """As on a node where corral cannot write to them, but the runtime can."""
+    """Imitates a node where corral cannot write to control groups, but the runtime can."""
     local = LocalHarness(tmp_path / "engine", cgroups=CgroupSupport(version=1), isolation=Isolation(max_processes=30))
     text = "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do sleep 60 & sleep 60 & done; echo all"
     local.launch(boxed(image, text))

@@ -1,4 +1,4 @@
-"""What only the local engine can be put through: killed supervisors and spawners, reboots, control groups."""
+"""Tests that only the local engine allows: killed supervisors and spawners, reboots, control groups."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""What a job cannot do to the machine and to others: fill the process table, become another account, leave things in
-/tmp."""
+"""Isolation of the machine and of other jobs: a job cannot: fill the process table, become another account, leave
+things in /tmp.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a job sees of what it mounts: real processes, real mounts, and nothing left behind."""
+"""Mounts of jobs: real processes, real mounts, and no leftovers."""
 
 from __future__ import annotations
 

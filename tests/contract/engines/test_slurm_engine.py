@@ -1,4 +1,4 @@
-"""What only a Slurm cluster can do to an attempt, on a real one."""
+"""Events of attempts that only a Slurm cluster causes, on a real one."""
 
 from __future__ import annotations
 

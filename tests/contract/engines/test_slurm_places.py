@@ -44,7 +44,7 @@ def harness(
 
 
 def started(harness: SlurmHarness, attempt_id: str) -> str:
-    """Where it runs, and for how long it may."""
+    """Starts a job; returns its node and its time limit."""
     harness.listener.running(attempt_id)
     return harness.slurm.run("squeue", "-h", "-o", "%P %l", "-n", harness.slurm_name(attempt_id)).strip()
 

@@ -1,5 +1,6 @@
-"""What only the access through slurmrestd owes: tokens, names of users, and words for what went wrong. The engine's
-contract runs through it too."""
+"""Features of the access through slurmrestd: tokens, names of users, and error texts. The engine's contract runs
+through it too.
+"""
 
 from __future__ import annotations
 

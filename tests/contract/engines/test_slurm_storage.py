@@ -1,4 +1,4 @@
-"""What jobs see of what they mount on a real Slurm, and whose they are there."""
+"""Mounts of jobs on a real Slurm, and their accounts there."""
 
 from __future__ import annotations
 

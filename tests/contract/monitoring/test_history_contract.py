@@ -1,4 +1,4 @@
-"""What every history answers, the embedded one and Prometheus: the same readings, the same questions."""
+"""The contract of every history, the embedded one and Prometheus: the same readings, the same queries."""
 
 from __future__ import annotations
 

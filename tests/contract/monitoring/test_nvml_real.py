@@ -90,7 +90,7 @@ def working(collector: NvmlCollector) -> Iterator[subprocess.Popen[str]]:
 
 
 def smi(*fields: str) -> dict[str, dict[str, str]]:
-    """What nvidia-smi says, by UUID."""
+    """The output of nvidia-smi, by UUID."""
     assert SMI is not None
     query = ["uuid", *fields]
     found = subprocess.run(

@@ -1,4 +1,4 @@
-"""What attempts held and used, on every database."""
+"""The usage of attempts, on every database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every driver of volumes must do, and what the one for directories must survive."""
+"""The contract of every volume driver, and faults of the one for directories."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""What `deploy/` ships: Prometheus' own tool accepts the configuration and the rules, the rules do what they say, and
-the dashboards are in order."""
+"""The files of `deploy/`: Prometheus' own tool accepts the configuration and the rules, the rules do what they say, and
+the dashboards are in order.
+"""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def analyze() -> str:
 
 
 def complaints(analyze: str, unit: Path) -> list[str]:
-    """Of systemd about a unit and what is beside it, without those about later directives."""
+    """The complaints of systemd about a unit and the files beside it, without those about later directives."""
     done = subprocess.run([analyze, "verify", str(unit)], capture_output=True, text=True, timeout=60, check=False)
     lines = (done.stdout + done.stderr).splitlines()
     # Other units of the machine are read too, and may be worth a complaint themselves.

@@ -1,4 +1,4 @@
-"""What people install, and what the console is made from: a wheel, a source archive, and types of the API."""
+"""The installed packages, and the sources of the console: a wheel, a source archive, and types of the API."""
 
 from __future__ import annotations
 

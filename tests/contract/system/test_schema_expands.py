@@ -62,7 +62,7 @@ def shape_of(connection: Connection) -> Shape:
 
 
 def breaks(before: Shape, after: Shape) -> list[str]:
-    """What a server that knows only the schema before would stumble over."""
+    """The changes that a server of the previous schema does not support."""
     tables = {table for table, _ in before.columns}
     gone = [f"{table}.{name} is gone" for table, name in before.columns if (table, name) not in after.columns]
     changed = [

@@ -1,4 +1,4 @@
-"""What retention asks of a store, on every database."""
+"""The queries of retention, on every database."""
 
 from __future__ import annotations
 

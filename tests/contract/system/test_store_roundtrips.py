@@ -1,4 +1,4 @@
-"""Whatever a record holds, it comes back the same, on every database and with every field that it has."""
+"""Every record is read back unchanged, with all its fields, on every database."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class _Undo(Exception):
 
 @contextmanager
 def undone(store: Store) -> Iterator[Transaction]:
-    """Nothing stays for the next example."""
+    """Removes everything before the next example."""
     try:
         with store.write() as transaction:
             transaction.people.add_user(ADA)

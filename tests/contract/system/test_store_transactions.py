@@ -1,4 +1,4 @@
-"""What a transaction promises: all or nothing, one winner, one server, a steady view, and no loss by a crash."""
+"""The guarantees of a transaction: all or nothing, one winner, one server, a steady view, and no loss by a crash."""
 
 from __future__ import annotations
 

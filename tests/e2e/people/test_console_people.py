@@ -35,7 +35,7 @@ def operator(server: CorralServer) -> Iterator[httpx.Client]:
 
 
 def sign_in(page: Page, user: str, password: str) -> None:
-    """With the form, as a person does."""
+    """Signs in with the form."""
     page.locator("[name=user]").fill(user)
     page.locator("[name=password]").fill(password)
     page.get_by_role("button", name="Sign in").click()

@@ -1,5 +1,6 @@
-"""What holds for every page: no serious accessibility violation in either theme, nothing from other servers, Chinese,
-the width of a phone, no secret left in the browser, one heading, and a first load that is small."""
+"""The rules for every page: no serious accessibility violation in either theme, nothing from other servers, Chinese,
+the width of a phone, no secret left in the browser, one heading, and a first load that is small.
+"""
 
 from __future__ import annotations
 
@@ -100,7 +101,7 @@ def test_every_page_is_accessible_and_asks_no_other_server(
 
 
 def test_every_page_speaks_chinese_and_fits_a_phone(visit: Visit, places: dict[str, str]) -> None:
-    """Nothing sticks out: the page itself never scrolls sideways."""
+    """The page itself never scrolls sideways."""
     console = visit(phone=True)
     console.page.add_init_script("localStorage.setItem('corral.language', '\"zh\"')")
     wide: dict[str, int] = {}

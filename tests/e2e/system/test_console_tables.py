@@ -1,4 +1,4 @@
-"""What every table can do: choose columns, keep its order in the address, download CSV, save and share a view."""
+"""The functions of every table: choose columns, keep its order in the address, download CSV, save and share a view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What if: a question is asked, answered with two runs side by side, and deleted; a shadow is started and stopped."""
+"""What-if questions: a question is asked, answered with two runs side by side, and deleted; a shadow is started and
+stopped.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(not BUILT.exists(), reason=NO
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[CorralServer]:
-    """With a little history: three jobs that came and went."""
+    """A server with a little history: three jobs that ended."""
     with api_server("--virtual-gpus", "2xA10", users=("ann",)) as running:
         with running.http("ann") as ann:
             jobs = [

@@ -109,7 +109,7 @@ def test_the_ssh_command_is_copied(visit: Visit, server: CorralServer, ssh_progr
 
 
 def test_storage_is_chosen_in_the_form(visit: Visit, server: CorralServer, ssh_programs: None, tmp_path: Path) -> None:
-    """With a registered key, both switches are on from the beginning."""
+    """If the user has a registered key, both switches are on at first."""
     key = new_key(tmp_path, "carl-2")
     with server.http("carl") as http:
         body = {"name": "second-laptop", "public_key": key.with_suffix(".pub").read_text()}

@@ -159,7 +159,7 @@ def test_one_whose_key_is_gone_does_not_start_again(server: CorralServer, ssh_pr
 
 
 def test_an_environment_that_turns_out_empty_is_reported_at_its_end(server: CorralServer, tmp_path: Path) -> None:
-    """As with an image, which cannot be looked into before: here the program goes between the check and the start."""
+    """The program disappears between the check and the start, like a missing program in an image."""
     programs = tmp_path / "venv" / "bin"
     programs.mkdir(parents=True)
     jupyter = programs / "jupyter-lab"

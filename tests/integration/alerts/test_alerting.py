@@ -191,7 +191,7 @@ def test_what_a_channel_refuses_is_tried_again(house: House, hook: Webhook) -> N
 
 @pytest.fixture
 def whole_log(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
-    """What a server with log_level debug would write. Not caplog: it listens to every logger by itself."""
+    """The log of a server with log_level debug. Not caplog: it listens to every logger by itself."""
     text = io.StringIO()
     handler = logging.StreamHandler(text)
     root = logging.getLogger()
@@ -235,7 +235,7 @@ def test_a_hanging_channel_delays_no_other(house: House, hook: Webhook, mail: Sm
 
 
 class Dying:
-    """As if the server were killed while it sends: the try is begun and never ends."""
+    """Imitates a server that is killed while it sends: the try is begun and never ends."""
 
     def check(self, url: str) -> None: ...
 

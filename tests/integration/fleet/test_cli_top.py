@@ -49,7 +49,7 @@ class TerminalSession:
                 self.drawn += os.read(self.ours, 65536).decode(errors="replace")
 
     def end(self) -> int:
-        """Its exit code, when it has ended by itself."""
+        """The exit code, when the program has ended by itself."""
         deadline = time.monotonic() + 20
         while self.process.poll() is None and time.monotonic() < deadline:
             if select.select([self.ours], [], [], 0.02)[0]:

@@ -140,7 +140,7 @@ def test_refusals_are_words(server: CorralServer, job: str) -> None:
 
 
 def ended_by(session: JobSession) -> int | None:
-    """None if the node has cut the connection with the pod."""
+    """The end of the session; None if the node has cut the connection with the pod."""
     try:
         return session.run(lambda *_: None)
     except ClientError:

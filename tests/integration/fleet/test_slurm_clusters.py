@@ -31,7 +31,7 @@ ACCOUNT = "corral-test-bea"
 
 
 def dcgm_page() -> str:
-    """As NVIDIA's exporter on node2 prints it: each GPU has a different utilisation, which identifies it."""
+    """The page of NVIDIA's exporter on node2: each GPU has a different utilisation, which identifies it."""
     labels = 'UUID="GPU-{0}",device="nvidia{0}",modelName="NVIDIA A100-SXM4-80GB",Hostname="node2.cluster.example"'
     return "".join(
         f'DCGM_FI_DEV_{name}{{gpu="{index}",{labels.format(index)}}} {value}\n'
@@ -42,8 +42,7 @@ def dcgm_page() -> str:
 
 @pytest.fixture(scope="module")
 def exporters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]:
-    """What readings of nodes are fetched from: corral's own exporter, a page of NVIDIA's exporter, and an unused
-    address."""
+    """The sources of readings: corral's own exporter, a page of NVIDIA's exporter, and an unused address."""
     folder = tmp_path_factory.mktemp("dcgm")
     (folder / "metrics").write_text(dcgm_page())
     dcgm = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))

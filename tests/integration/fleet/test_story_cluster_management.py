@@ -103,7 +103,7 @@ def stopped(person: Person, *jobs: str) -> None:
 
 
 def break_gpus(server: CorralServer, faults: dict[str, Any]) -> None:
-    """As `corral drill` does."""
+    """Breaks GPUs like `corral drill`."""
     path = server.home / "local" / "faults.json"
     path.with_suffix(".new").write_text(json.dumps({"gpus": faults}))
     path.with_suffix(".new").replace(path)

@@ -59,7 +59,7 @@ def wait_for_ends(server: CorralServer, seconds: float = 240.0) -> dict[str, dic
 
 
 def strange_name() -> str:
-    """Of a pod of another user."""
+    """The name of another user's pod."""
     return f"stranger-{uuid4().hex[:8]}"
 
 

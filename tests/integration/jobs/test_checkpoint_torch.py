@@ -169,7 +169,7 @@ def test_tensors_of_a_gpu_come_to_the_cpu(tmp_path: Path) -> None:
 
 
 def _run(program: str, directory: Path) -> str:
-    """What the program prints, as the only attempt of a job whose checkpoint directory is given."""
+    """The output of the program as the only attempt of a job with this checkpoint directory."""
     env = {**torch_environment(), "CORRAL_CHECKPOINT_DIR": str(directory)}
     done = subprocess.run([torch_python(), "-c", program], env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -20,7 +20,7 @@ SMALL = ("--images=120", "--epochs=4", "--seed=3")
 
 @pytest.fixture(scope="module")
 def helper(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """As jobs find it: beside the checkpoint helper, without the rest of corral."""
+    """The helper as jobs find it: beside the checkpoint helper, without the rest of corral."""
     directory = tmp_path_factory.mktemp("helper")
     install_slim(directory)
     install_trainings(directory)

@@ -79,7 +79,7 @@ class Training:
         return found
 
     def lines(self, attempt: int) -> list[dict[str, Any]]:
-        """What an attempt has written; a line that is being written is not there yet."""
+        """The complete lines that an attempt has written."""
         path = self.place / "witness"
         text = path.read_text() if path.exists() else ""
         found = [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
@@ -93,7 +93,7 @@ class Training:
         return [line["step"] for line in self.lines(attempt) if "step" in line]
 
     def trains(self, attempt: int, steps: int = 5) -> None:
-        """Until the attempt has done so many more."""
+        """Waits until the attempt has done this number of further steps."""
         done = len(self.steps(attempt))
         wait_until(lambda: len(self.steps(attempt)) >= done + steps, f"attempt {attempt} of {self.id} trains")
 

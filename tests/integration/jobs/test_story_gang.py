@@ -136,7 +136,9 @@ def test_a_lost_node_sends_the_whole_gang_elsewhere(server: CorralServer, gang: 
 
 
 def test_a_lost_instance_is_tried_again_with_the_whole_gang(server: CorralServer, gang: Gang) -> None:
-    """Its supervisor is killed, as if a part of the platform had crashed: whatever the others die of, that counts."""
+    """Kills the supervisor, as if a part of the platform had crashed: this end counts, whatever ends the other
+    instances.
+    """
     gang.works(attempt=1)
     main = gang.main_process(rank=1, attempt=1)
     supervisor = int(Path(f"/proc/{main}/stat").read_text().rpartition(")")[2].split()[1])

@@ -54,7 +54,7 @@ def mei(server: CorralServer, operator: Person) -> Person:
 
 @pytest.fixture(scope="module", autouse=True)
 def prepared(operator: Person, lin: Person) -> None:
-    """What an operator sets up first: a size to choose, and limits by kind of job and type of storage."""
+    """The operator's setup: a size to choose, and limits by kind of job and type of storage."""
     operator.ok(
         "package", "create", "a100-x1", "--gpus", "1", "--cpus", "1", "--kind", "training", "--kind", "workbench"
     )

@@ -1,5 +1,6 @@
-"""What `deploy/` ships, against the real thing: Prometheus with our configuration and rules scrapes a corral server and
-an exporter, and every query of every dashboard and rule is asked."""
+"""The files of `deploy/` with a real Prometheus: it scrapes a corral server and an exporter, and every query of every
+dashboard and rule is run.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +88,7 @@ def _page(url: str) -> str:
 
 @pytest.fixture
 def prometheus(prometheus_server: PrometheusServer, corral: CorralServer, exporter: str) -> PrometheusServer:
-    """With the configuration as it is shipped, but for the addresses and the pace."""
+    """A Prometheus with the shipped configuration, except for addresses and intervals."""
     shutil.copytree(DEPLOY / "prometheus", prometheus_server.directory)
     (prometheus_server.directory / "corral.token").write_text(corral.token())
     shipped = yaml.safe_load((DEPLOY / "prometheus" / "prometheus.yml").read_text())

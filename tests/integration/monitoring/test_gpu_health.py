@@ -54,7 +54,7 @@ def client(server: CorralServer) -> Iterator[Client]:
 
 
 class Drill:
-    """What is broken; written as `corral drill` does."""
+    """The faults of GPUs; written like by `corral drill`."""
 
     def __init__(self, server: CorralServer) -> None:
         self._path = server.home / "local" / "faults.json"

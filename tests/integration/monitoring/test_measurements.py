@@ -1,4 +1,4 @@
-"""What was measured, asked through the API: of GPUs, nodes, jobs and the whole installation.
+"""Measurements through the API: of GPUs, nodes, jobs and the whole installation.
 
 A server without its network, and a history that the test itself has filled.
 """
@@ -63,7 +63,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 
 @pytest.fixture(scope="module")
 def gpu(house: House) -> str:
-    """Its last minute: one reading every 5 seconds."""
+    """The last minute of a GPU: one reading every 5 seconds."""
     found: str = house.operator.get("gpus").json()["items"][0]["id"]
     node: str = house.operator.get("nodes").json()["items"][0]["id"]
     begin = house.now - 60

@@ -113,7 +113,7 @@ def test_a_browser_session_needs_the_csrf_token_for_changes_only(server: CorralS
 
 
 def test_no_other_page_can_sign_its_visitors_in(server: CorralServer) -> None:
-    """As a user of the attacker's choice, who then sees what the victim does."""
+    """The attacker signs the victim in as a user of the attacker's choice, who then sees the victim's actions."""
     body = {"user": "ann", "password": "password-of-ann"}
     host = server.url.removeprefix("http://")
     with anonymous(server) as browser:

@@ -1,4 +1,4 @@
-"""Who may do what: every route of the API's description, tried by everybody, against one table.
+"""Authorisation: every kind of caller tries every route of the API's description, compared with one table.
 
 A route that is not in the table fails, so that every new route needs a decision about who may use it.
 """

@@ -100,7 +100,7 @@ def test_what_cannot_be_is_refused_with_the_reason(
 
 
 def _people(operator: Person) -> list[dict[str, object]]:
-    """As they are, but for when they were last seen, which asking alone can change."""
+    """The users without the time when they were last seen, which the request alone can change."""
     return [{**user, "last_seen_at": None} for user in operator.read("user", "ls")["items"]]
 
 

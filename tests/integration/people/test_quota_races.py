@@ -75,7 +75,7 @@ def a_job(gpus: float) -> dict[str, Any]:
 
 
 def at_once(act: Callable[[int], Any], threads: int = THREADS) -> list[Any]:
-    """What every thread did, all of them let loose at the same moment."""
+    """The results of all threads, which start at the same moment."""
     start = threading.Barrier(threads)
 
     def run(number: int) -> Any:

@@ -65,7 +65,7 @@ def browser(server: CorralServer) -> Browser:
 
 
 def offered(server: CorralServer) -> dict[str, str]:
-    """What the sign-in page offers to everybody, by id."""
+    """The providers on the sign-in page, by id."""
     items = httpx.get(f"{server.url}/api/v1/auth/providers").json()["items"]
     return {item["id"]: item["title"] for item in items}
 

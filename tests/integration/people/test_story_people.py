@@ -76,7 +76,7 @@ class House:
         self.ok(self.root.patch(f"/groups/{name}", json=changes))
 
     def everything(self) -> list[Any]:
-        """What a refused request must leave as it was."""
+        """The state that a refused request must not change."""
         return [
             self.ok(self.root.get(path, params={"limit": 500}))["items"]
             for path in ("/pools", "/groups", "/users", "/queues", "/packages", "/quotas")

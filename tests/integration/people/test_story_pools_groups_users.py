@@ -114,7 +114,7 @@ def test_a_user_moves_between_groups_by_leaving_the_first(root: httpx.Client, op
 
 
 def at_a_terminal(person: Person, answer: str, *args: str) -> str:
-    """What a command shows at a terminal at which the question is answered."""
+    """The output of a command at a terminal at which the question is answered."""
     main, other = pty.openpty()
     with subprocess.Popen(
         [*CORRAL, *args], env=person.environment(), cwd=person.home, stdin=other, stdout=other, stderr=other

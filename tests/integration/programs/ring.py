@@ -1,6 +1,6 @@
-"""What a distributed training does, with nothing but the standard library: every instance starts one process per GPU,
-all processes find each other through the environment that corral exports, and add up vectors round a ring, over and
-over, until the file that is named on the command line exists.
+"""A distributed training with the standard library only: every instance starts one process per GPU, all processes find
+each other through the environment that corral exports, and add up vectors round a ring, over and over, until the file
+that is named on the command line exists.
 
 Every message is small next to a socket's buffer, so that all ranks may send before any rank receives.
 """

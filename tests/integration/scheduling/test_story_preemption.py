@@ -81,7 +81,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CorralServer]:
 
 @pytest.fixture
 def shell(server: CorralServer) -> Iterator[Person]:
-    """Whatever a story leaves behind is gone before the next one."""
+    """Removes everything that a story leaves before the next one."""
     yield operator_of(server)
     with server.http() as http:
         for job in http.get("/jobs", params={"state": ["queued", "running", "starting"]}).json()["items"]:

@@ -48,7 +48,7 @@ def server(tmp_path: Path, empty_database_url: str) -> Iterator[CorralServer]:
 
 
 def submissions(server: CorralServer) -> list[dict[str, Any]]:
-    """From many threads, all let loose at the same moment."""
+    """The results of submissions from many threads, which start at the same moment."""
     start = threading.Barrier(THREADS)
 
     def submit(thread: int) -> list[dict[str, Any]]:
@@ -68,7 +68,7 @@ def submissions(server: CorralServer) -> list[dict[str, Any]]:
 
 
 def held(database: str, jobs: list[dict[str, Any]]) -> dict[str, list[Interval]]:
-    """Who held which volume when, from what the store has of the attempts: to the last digit, as the server planned."""
+    """The times in which each job held each volume, from the stored attempts, exactly as the server planned them."""
     intervals: dict[str, list[Interval]] = {}
     store = open_store(database)
     try:

@@ -45,7 +45,7 @@ def submit(server: CorralServer, text: str, *mounts: str) -> str:
 
 
 def ended(server: CorralServer, job: str) -> str:
-    """Its output, once it has completed."""
+    """The output of the job, once it has completed."""
     wait_until(lambda: ask(server, "GET", f"/jobs/{job}")["state"] in ("completed", "failed"), f"the end of {job}")
     with server.http() as http:
         output = http.get(f"/jobs/{job}/logs").text

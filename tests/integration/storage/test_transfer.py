@@ -38,7 +38,7 @@ class House:
     volumes: dict[str, str]
 
     def root(self, volume: str) -> Path:
-        """Where the server keeps it: what is looked at here needs no API."""
+        """The directory in which the server keeps the volume, to read it without the API."""
         return self.server.home / "volumes" / self.volumes[volume] / "data"
 
     def make(self, volume: str, **body: Any) -> str:

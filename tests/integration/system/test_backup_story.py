@@ -179,7 +179,7 @@ def test_what_a_backup_planned_is_not_launched_again(tmp_path: Path, servers: li
 
 
 def _set_back_to_starting(path: Path) -> None:
-    """As the store was between the plan of the attempt and its launch."""
+    """Sets the store back to the time between the plan of the attempt and its launch."""
     with closing(sqlite3.connect(path)) as store, store:
         (body,) = store.execute("SELECT body FROM jobs").fetchone()
         (allocation,) = store.execute("SELECT allocation FROM attempts").fetchone()

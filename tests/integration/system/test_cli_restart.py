@@ -1,4 +1,4 @@
-"""Who waits or follows outlives a crash of the server, as the job does."""
+"""Commands that wait or follow outlive a crash of the server, like the job."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def post(http: httpx.Client, path: str, body: Any, key: str) -> httpx.Response:
 
 
 def forget_answers(home: Path) -> None:
-    """As if the server had died between the commit and the answer."""
+    """Imitates a server that died between the commit and the answer."""
     with closing(sqlite3.connect(home / "corral.db", timeout=30)) as store, store:
         store.execute("UPDATE request_keys SET answer = NULL, status = NULL")
 

@@ -1,4 +1,4 @@
-"""What a finished job leaves on a real server's disk: few files, its log, and what it wrote."""
+"""The files of a finished job on a real server's disk: few files, its log, and its outputs."""
 
 from __future__ import annotations
 

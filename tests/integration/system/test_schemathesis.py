@@ -76,7 +76,7 @@ def server() -> Iterator[CorralServer]:
 
 
 def stop_all(server: CorralServer) -> None:
-    """What was started here must not outlive the tests, as it would outlive the server."""
+    """Stops everything that was started: it would outlive the server and the tests."""
     with server.http() as operator:
 
         def live() -> list[str]:
@@ -114,7 +114,7 @@ def test_every_answer_is_one_that_was_announced(case: schemathesis.Case[Any], se
 
 
 def harmless(case: schemathesis.Case[Any]) -> None:
-    """Nothing made up is run on this machine, and no answer is followed for ever."""
+    """Excludes routes that run made-up programs on this machine, and answers that never end."""
     body = case.body
     if isinstance(body, dict) and case.operation.label in ("POST /api/v1/jobs", "POST /api/v1/jobs:batch"):
         many = body.get("jobs")

@@ -20,7 +20,7 @@ HANGING = Path(__file__).parent.parent / "hanging_server.py"
 
 
 def end(server: CorralServer) -> int:
-    """Its exit code. It must come by itself: nothing but SIGTERM is sent."""
+    """The exit code. The program must end by itself: only SIGTERM is sent."""
     assert server.process is not None
     server.process.terminate()
     return server.process.wait(timeout=PROMISED + ADDED)

@@ -25,7 +25,7 @@ ENDED = ("completed", "failed", "stopped")
 
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[PostgresServer]:
-    """Of its own: no other test shall be without one. Commits are durable, so that a crash may lose none."""
+    """A PostgreSQL that no other test uses. Commits are durable, so that a crash may lose none."""
     programs, account = find_programs(), find_account()
     if programs is None or account is None:
         pytest.skip(HOW_TO_INSTALL)
@@ -121,7 +121,7 @@ class Load:
 
 
 def check(server: CorralServer, load: Load, witness: Witness) -> None:
-    """Nothing lost, nothing twice, nothing of what was refused."""
+    """Checks that no job is lost or runs twice, and that refused requests changed nothing."""
     assert not load.strange
     wait_until(lambda: finished(server), "every job ends", seconds=120)
     with server.http() as http:
@@ -191,7 +191,7 @@ def test_under_load(server: CorralServer, postgres: PostgresServer, tmp_path: Pa
 
 
 def test_sessions_that_the_database_ends(server: CorralServer, postgres: PostgresServer, tmp_path: Path) -> None:
-    """As a failover does: connections are cut in the middle of whatever they do, and new ones are taken at once."""
+    """Imitates a failover: connections are cut at any moment, and new ones are accepted at once."""
     server.start()
     witness = Witness(tmp_path / "witness")
     load = Load(server, witness)

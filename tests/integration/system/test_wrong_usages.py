@@ -1,4 +1,4 @@
-"""What only the server can refuse is answered with the flag and a hint, too: the second list of wrong_usages.yaml."""
+"""Refusals by the server name the flag and give a hint, too: the second list of wrong_usages.yaml."""
 
 from __future__ import annotations
 

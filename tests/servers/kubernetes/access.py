@@ -25,7 +25,7 @@ class KubernetesAccess:
         return done.stdout
 
     def get(self, path: str) -> Any:
-        """What the API server answers to this path, such as /api/v1/nodes."""
+        """The answer of the API server to this path, such as /api/v1/nodes."""
         return json.loads(self.kubectl("get", "--raw", path))
 
     def answers(self) -> bool:

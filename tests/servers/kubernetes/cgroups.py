@@ -9,7 +9,7 @@ PARENT = "corral-tests"
 
 
 def mounts() -> list[tuple[str, Path, str]]:
-    """Of this machine: type, place and options, as `mount` takes them."""
+    """The mounts of this machine: type, place and options, as `mount` takes them."""
     found = []
     for line in Path("/proc/mounts").read_text().splitlines():
         _, place, kind, options, *_ = line.split()
@@ -32,7 +32,7 @@ def daemons(kind: str, place: Path) -> Path:
 
 
 def create(name: str) -> list[Path]:
-    """Its directories, one for each hierarchy, empty."""
+    """Creates the directories, one for each hierarchy."""
     remove(name)
     places = []
     for kind, root, _ in mounts():

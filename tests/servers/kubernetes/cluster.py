@@ -61,7 +61,7 @@ class KubernetesCluster:
 
     @property
     def kubeconfig(self) -> Path:
-        """Of an administrator."""
+        """The kubeconfig of an administrator."""
         return self.directory / "secrets" / "admin.json"
 
     @property
@@ -115,7 +115,7 @@ class KubernetesCluster:
                 self._connect(node, other)
 
     def cut_power(self, name: str) -> None:
-        """Of a real or a hollow node: nothing of it runs any more, and no packet says so."""
+        """Ends everything on a real or a hollow node without a packet about it."""
         if name in self._real:
             self._real[name].cut_power()
         else:

@@ -36,7 +36,7 @@ class ControlPlane:
         return f"https://{self.network.control_plane}"
 
     def prepare(self) -> None:
-        """Its namespace, certificates and keys."""
+        """Creates its namespace, certificates and keys."""
         for name in ("secrets", "etcd"):
             (self.directory / name).mkdir(mode=0o700)
         (self.secrets / "ca.crt").write_bytes(self.authority.certificate)

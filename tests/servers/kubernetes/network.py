@@ -54,8 +54,9 @@ class ClusterNetwork:
 
     @property
     def name(self) -> str:
-        """Its devices and namespaces start with it; those have at most 15 characters. Browsers of tests take a new
-        address of a device as a change of their network, and end their connections, unless it is called a tunnel."""
+        """The prefix of its devices and namespaces, whose names have at most 15 characters. Browsers of tests take a
+        new address of a device as a change of their network, and end their connections, unless it is called a tunnel.
+        """
         return f"tunck{self.number}"
 
     @property
@@ -92,7 +93,7 @@ class ClusterNetwork:
         return self.nodes[10 + number]
 
     def pods(self, number: int) -> IPv4Network:
-        """Of the node with this number, which starts at 1."""
+        """The addresses of pods on the node with this number, which starts at 1."""
         return self._parts[1 + number]
 
     @property

@@ -48,7 +48,7 @@ class Node:
         return self.directory / "unhealthy"
 
     def start(self) -> None:
-        """As after its power comes back: what is on its disk is as it was."""
+        """Starts the node like after a power failure: its disk is as it was."""
         for name in (*_OWN, "containerd", "cni-settings", "cpus", "no-nodes"):
             (self.directory / name).mkdir(parents=True, exist_ok=True)
         for place in _OWN.values():

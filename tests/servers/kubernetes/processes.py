@@ -17,7 +17,7 @@ class Processes:
     _started: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def start(self, name: str, command: Sequence[object], env: dict[str, str] | None = None) -> int:
-        """Its process id."""
+        """Starts a process; returns its id."""
         assert not self.is_running(name), f"{name} runs already"
         with (self.log / f"{name}.log").open("ab") as output:
             self._started[name] = subprocess.Popen(

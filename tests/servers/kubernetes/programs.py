@@ -29,7 +29,7 @@ HOW_TO_BUILD = (
 
 
 def is_installed() -> bool:
-    """What Kubernetes itself needs: packages of the distribution."""
+    """Whether the packages of the distribution that Kubernetes needs are installed."""
     found = all(shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") for name in NEEDED)
     return os.geteuid() == 0 and found and Path("/usr/lib/cni/bridge").exists()
 
@@ -43,7 +43,7 @@ def find_programs() -> Path | None:
 
 
 def find_helm() -> Path | None:
-    """As `find_programs`, whether or not there is one in the PATH: the tests are made for this version.
+    """Finds helm like `find_programs`, whether or not there is one in the PATH: the tests are made for this version.
 
     Only root builds it: scripts/system-tests does so before the tests, and no test waits for minutes.
     """
@@ -59,6 +59,6 @@ def _built(*parts: str) -> Path | None:
 
 
 def find_kubectl() -> Path:
-    """Of the PATH: an existing cluster has been used from here before."""
+    """Finds kubectl in the PATH: an existing cluster has been used from here before."""
     found = shutil.which("kubectl")
     return Path(found) if found else (find_programs() or Path("/usr/local/bin")) / "kubectl"

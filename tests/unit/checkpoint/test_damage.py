@@ -1,4 +1,4 @@
-"""Whatever happens to the bytes of a checkpoint, restore gives a state exactly as it was saved, or none."""
+"""Restore returns a state exactly as it was saved, or none, however the bytes of a checkpoint are damaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept, what is removed, and in which order things reach the disk."""
+"""The checkpoints that are kept and removed, and the order of writes to the disk."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def test_without_a_directory_a_script_runs_all_the_same(make: Make, capsys: pyte
 
 
 def _request(directory: Path) -> None:
-    """As the server asks for a save: a new file replaces the old one."""
+    """Requests a save like the server: a new file replaces the old one."""
     draft = directory / "draft"
     draft.touch()
     draft.replace(directory / REQUEST)

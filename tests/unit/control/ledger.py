@@ -1,4 +1,4 @@
-"""What the ledger must say about ended attempts, computed from their usage records alone."""
+"""The expected ledger of ended attempts, computed from their usage records alone."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def tenants(store: Store) -> Desk:
 
 @once
 def two_teams(store: Store) -> Desk:
-    """As `tenants`, with ann in team-a on the A10s of pool small, and bob in team-b on the A100s of pool big."""
+    """The state `tenants`, with ann in team-a on the A10s of pool small, and bob in team-b on the A100s of pool big."""
     desk = tenants(store)
     desk.do(pools.create, ROOT, "small", gpus=A10S)
     desk.do(pools.create, ROOT, "big", gpus=A100S)
@@ -50,7 +50,7 @@ def two_teams(store: Store) -> Desk:
 
 
 def pool_of_gpus(desk: Desk) -> dict[str, str]:
-    """As it is stored."""
+    """The pool of each GPU in the store."""
     with desk.store.read() as tx:
         return {gpu.id: gpu.pool for node in tx.fleet.nodes() for gpu in node.gpus}
 
@@ -74,10 +74,10 @@ def values(state: State) -> set[Change]:
 
 
 def contents(state: State) -> set[str]:
-    """As `values`, also telling 1 from 1.0."""
+    """The contents like `values`, which also distinguish 1 from 1.0."""
     return {repr(change) for change in values(state)}
 
 
 def assert_state_is_stored(desk: Desk) -> None:
-    """What is in memory is what a restart would load."""
+    """Asserts that the state in memory equals the one after a restart."""
     assert contents(desk.state) == contents(desk.loaded())

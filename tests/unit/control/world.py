@@ -155,7 +155,7 @@ class Desk:
         return record
 
     def job(self, job_id: str) -> Job:
-        """As it is stored."""
+        """The job in the store."""
         return self.record(job_id).job
 
     def events(self) -> list[EventRecord]:
@@ -276,7 +276,7 @@ def status(attempt_id: str, phase: AttemptPhase, at: float, **values: Any) -> At
 
 
 def eventually(happened: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """What `happened` answers as soon as that is true."""
+    """Waits until `happened` returns a true value, and returns it."""
     deadline = time.monotonic() + seconds
     while not (answer := happened()):
         assert time.monotonic() < deadline, "it never happened"

@@ -88,7 +88,7 @@ def snapshot_of(*things: Node | Queue | Job | Change) -> ClusterSnapshot:
 
 
 def started(plan: Plan) -> dict[str, list[str]]:
-    """What a plan starts: the nodes of each job, in the order of the starts."""
+    """The starts of a plan: the nodes of each job, in the order of the starts."""
     return {start.job_id: [grant.node for grant in start.allocation.grants] for start in plan.starts}
 
 

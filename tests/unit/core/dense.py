@@ -115,7 +115,7 @@ class DenseHistory:
     # ---------------------------------------------------------------- what happens
 
     def run(self) -> None:
-        """Until all jobs have come and most are over, or a plan has a problem."""
+        """Runs until all jobs have arrived and most are over, or a plan has a problem."""
         random = self.random
         while self._count < self.jobs or self._ends:
             for _ in range(random.choice((0, 1, 1, 2, 5)) if self._count < self.jobs else 0):

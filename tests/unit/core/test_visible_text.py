@@ -1,4 +1,4 @@
-"""What users wrote shows what it is, and does nothing."""
+"""Texts of users are shown literally, and cannot control a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is in a directory comes back as it was, and garbage collection never takes what a version needs."""
+"""Any directory is restored unchanged, and garbage collection never removes data that a version needs."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_cut_depends_on_what_is_around_it(seed: int, at: int, put_in: bytes) -
 
 
 def pieces_of(data: bytes) -> list[bytes]:
-    """As a commit cuts: in segments, each beginning at the last cut of the one before."""
+    """Cuts like a commit: in segments, each beginning at the last cut of the one before."""
     pieces, at, segment = [], 0, 2 << 20
     while at < len(data):
         part = data[at : at + segment]

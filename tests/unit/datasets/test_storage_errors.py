@@ -15,7 +15,7 @@ from tests.unit.datasets.trees_of_files import repository_in, write_files
 
 
 class Unreachable(Exception):
-    """As the libraries of buckets raise it: an error of their own kind."""
+    """An error like those of bucket libraries: a type of their own."""
 
 
 class BrokenFilesystem(MemoryFileSystem):

@@ -1,4 +1,4 @@
-"""What a job can put in the server's way, and what the server makes of it."""
+"""Files that a job can create to disturb the server, and the server's reactions."""
 
 from __future__ import annotations
 

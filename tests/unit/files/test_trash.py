@@ -111,7 +111,7 @@ def test_anything_that_a_job_can_make_is_removed(kind: str, has_trash: bool, tmp
 
 
 def test_what_can_neither_be_moved_nor_removed_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As with an immutable directory, or one on which something is mounted."""
+    """Imitates an immutable directory, or one on which something is mounted."""
 
     def refuse(*args: object, **more: object) -> None:
         raise PermissionError(1, "Operation not permitted")

@@ -36,7 +36,7 @@ AMOUNTS = st.one_of(st.none(), st.just(0.0), st.floats(0, 1e9, allow_subnormal=F
 
 
 def boxes(svg: ElementTree.Element) -> list[tuple[float, float, float, float]]:
-    """Where each text lies: left, top, right, bottom."""
+    """The place of each text: left, top, right, bottom."""
     found = []
     for text in svg.iter(f"{SVG}text"):
         x, y, width = float(text.attrib["x"]), float(text.attrib["y"]), text_width(text.text or "")

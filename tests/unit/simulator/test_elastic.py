@@ -1,5 +1,6 @@
-"""What must hold of elastic jobs in every history: their size, nothing held twice, few resizes, and no job that waits
-for long because of them."""
+"""Invariants of elastic jobs in every history: their size, no double allocation, few resizes, and no long waits of
+others because of them.
+"""
 
 from __future__ import annotations
 

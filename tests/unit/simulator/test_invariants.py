@@ -1,4 +1,4 @@
-"""What must hold in every history, whatever the cluster and whatever arrives."""
+"""Invariants of every history, for any cluster and any arrivals."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _check_all_accounted_for(simulation: Simulation, started: list[str], arrived
 
 
 def _check_limits(snapshot: ClusterSnapshot, plan: Plan) -> None:
-    """With the plan's starts added to what is held, counted from the allocations."""
+    """Checks limits with the plan's starts added to the held resources, counted from the allocations."""
     holding: list[tuple[Job, Amount]] = [
         (job, held_by(job.allocation)) for job in snapshot.jobs.values() if job.allocation is not None
     ]

@@ -1,4 +1,4 @@
-"""What must hold for every preemption: random crowds in queues with guarantees and orders that preempt."""
+"""Invariants of every preemption: random crowds in queues with guarantees and orders that preempt."""
 
 from __future__ import annotations
 
@@ -274,7 +274,7 @@ def test_who_is_made_room_for_starts_when_it_is_there(crowd: Crowd) -> None:
 @DEAR
 @given(crowds(is_known=True))
 def test_no_job_preempts_back(crowd: Crowd) -> None:
-    """With run times known, of two jobs it is always the same that is preempted for the other."""
+    """If run times are known, of two jobs it is always the same one that is preempted for the other."""
     simulation = crowd.simulation()
     pairs: set[tuple[str, str]] = set()
     for step in simulation:

@@ -65,7 +65,9 @@ def simulated(policy: str, blocking: Blocking, jobs: tuple[Arrival, ...], data: 
 
 
 def overdue(policy: str, simulation: Simulation, step: Step, later: Job) -> list[Job]:
-    """Who waits in the line of `later` after this step, and was queued longer before it than the own bound."""
+    """The jobs that wait in the line of `later` after this step, and were queued longer before it than
+    the own bound.
+    """
     starting = {start.job_id for start in step.plan.starts}
     return [
         job
@@ -112,7 +114,7 @@ def test_nothing_queued_after_the_bound_starts_before_a_job_that_could_have_star
 
 
 def _has_room(snapshot: ClusterSnapshot, trial: Trial, step: Step, job: Job) -> bool:
-    """What is kept for itself is its own."""
+    """Whether the job has room. Resources held for the job itself count as free."""
     planned = step.plan.planned_start(job.id)
     if planned is not None:
         trial.lift(job.id)

@@ -1,4 +1,4 @@
-"""What if: stories with known answers, and what always holds of two runs side by side."""
+"""What-if questions: stories with known answers, and properties of any two runs side by side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what exporters print to readings, and back."""
+"""Conversion of exporters' output to readings, and back."""
 
 from __future__ import annotations
 

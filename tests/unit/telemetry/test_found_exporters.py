@@ -13,7 +13,7 @@ GPUS = ("n-gpu0", "n-gpu1", "n-gpu2")
 
 
 def readings(**utilization: float) -> list[GpuReading]:
-    """Of devices 7, 8, … with these UUIDs."""
+    """The readings of devices 7, 8, … with these UUIDs."""
     return [
         GpuReading(gpu_id=f"{number} GPU-{name}", at=1.0, utilization=value)
         for number, (name, value) in enumerate(utilization.items(), 7)

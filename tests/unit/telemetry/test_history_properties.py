@@ -1,4 +1,4 @@
-"""Whatever is appended, compacted, pruned and reopened: answers are those of a plain list of readings."""
+"""After any appends, compactions, prunings and reopenings, answers are those of a plain list of readings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the NVML collector makes of devices that report little, fail, fall off the bus, or come back."""
+"""The NVML collector with devices that report little, fail, fall off the bus, or return."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-/** What stands where a page cannot: while it loads, when it is missing, when it fails, when it is not for the viewer. */
+/** Replacements for a page that loads, is missing, fails, or is not for the user. */
 import { Button, Code, Skeleton, Stack } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { CircleAlert, Compass, Lock } from "lucide-react";

@@ -43,7 +43,7 @@ export interface Pressed {
 
 export const NOTHING: Pressed = { keys: [], at: 0 };
 
-/** What is pressed so far, and the page to open if that is a whole binding. */
+/** Adds a key to those pressed so far, and finds the page to open if they are a whole binding. */
 export function press(
   before: Pressed,
   key: string,

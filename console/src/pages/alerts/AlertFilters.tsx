@@ -1,4 +1,4 @@
-/** What the list of firing alerts is narrowed to. */
+/** The filters of the list of firing alerts. */
 import { Checkbox, Group, TextInput } from "@mantine/core";
 import { Search } from "lucide-react";
 

@@ -1,4 +1,4 @@
-/** What changed between two versions, file by file. */
+/** The differences between two versions, file by file. */
 import { Badge, Group, Select, Stack, Text } from "@mantine/core";
 import { Equal, GitCompare } from "lucide-react";
 import { useMemo } from "react";

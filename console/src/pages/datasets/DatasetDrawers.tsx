@@ -1,4 +1,4 @@
-/** What is being done with a dataset, at the side of the page: as the address says, `commit:d-3`. */
+/** The drawers for actions on a dataset, opened by the address, such as `commit:d-3`. */
 import { api, sent } from "@/api/client";
 import { CommitDrawer } from "@/pages/datasets/CommitDrawer";
 import { DatasetForm } from "@/pages/datasets/DatasetForm";

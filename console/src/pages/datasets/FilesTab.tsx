@@ -1,4 +1,4 @@
-/** What is in a version. Nothing in it can change: it can be read and downloaded. */
+/** The files of a version, to read and download. Versions never change. */
 import { Stack } from "@mantine/core";
 import { FolderOpen, History } from "lucide-react";
 import { useMemo } from "react";

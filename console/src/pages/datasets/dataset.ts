@@ -1,4 +1,4 @@
-/** What a dataset is to this viewer: how it is named, how its versions are written, and who may change it. */
+/** The properties of a dataset for this user: its name, the names of its versions, and the right to change it. */
 import type { Schema } from "@/api/client";
 import { useIsOperator, useMay, useMe } from "@/app/session";
 import { texts } from "@/pages/datasets/texts";

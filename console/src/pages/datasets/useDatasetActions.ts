@@ -1,4 +1,4 @@
-/** What can be done with a dataset, and why it cannot be done now. */
+/** The actions on a dataset, and the reasons why one is disabled. */
 import { useRouter } from "@tanstack/react-router";
 import { GitCommitHorizontal, Pencil, Play, Trash2, UsersRound } from "lucide-react";
 

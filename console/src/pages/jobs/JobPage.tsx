@@ -31,7 +31,7 @@ import { PageTabs } from "@/parts/PageTabs";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { useTexts } from "@/texts/texts";
 
-/** What a running job has on the disk changes without an event. */
+/** The interval of requests for the disk use of a running job, which changes without an event. */
 const LOOK_AGAIN_MS = 15_000;
 
 export default function JobPage() {

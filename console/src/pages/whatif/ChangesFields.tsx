@@ -1,4 +1,4 @@
-/** What is to be different: rules of queues, preemption, limits, quotas and the fleet. What is left empty stays as it is. */
+/** The changes of a what-if question: queues, preemption, limits, quotas and the fleet. Empty fields change nothing. */
 import {
   ActionIcon,
   Button,
@@ -56,7 +56,7 @@ export function ChangesFields({ draft, onChange, onlyRules = false }: ChangesFie
   );
 }
 
-/** What is said beside a field whose text is not right. */
+/** The error texts of fields with invalid text. */
 function useError(draft: ChangesDraft): (path: string) => string | undefined {
   const t = useTexts(texts);
   const wrong = wrongOf(draft);

@@ -320,7 +320,7 @@ function Pair({ base, candidate, unit }: { base: number | null; candidate: numbe
   );
 }
 
-/** What the numbers rest on, said plainly. */
+/** The assumptions behind the numbers. */
 export function About({ simulation, result }: { simulation: Simulation; result: Result }) {
   const t = useTexts(texts);
   const format = useFormat();

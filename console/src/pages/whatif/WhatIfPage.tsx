@@ -1,4 +1,4 @@
-/** What would have been: questions that are replayed beside the live cluster, and a policy that runs in its shadow. */
+/** What-if questions, which are replayed beside the live cluster, and a shadow policy. */
 import { FlaskConical, Ghost } from "lucide-react";
 
 import { QuestionsTab } from "@/pages/whatif/QuestionsTab";

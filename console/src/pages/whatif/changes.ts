@@ -1,4 +1,4 @@
-/** What differs from the cluster as it is, as it is typed: every field empty means "as it is". */
+/** The differences from the cluster as they are typed: an empty field changes nothing. */
 import type { Schema } from "@/api/client";
 import { parseDuration } from "@/texts/durations";
 

@@ -48,7 +48,7 @@ function pointsOf(run: Run, values: readonly number[]): readonly (readonly [numb
 /** For an axis by powers of ten, which has no zero. */
 export const LEAST_SECONDS = 1;
 
-/** From nothing on, so that two runs begin at the same place. */
+/** The distribution, starting at zero, so that two runs begin at the same place. */
 export function cdfOf(run: Pick<Run, "waiting_cdf">): readonly (readonly [seconds: number, part: number])[] {
   const points = run.waiting_cdf.map(([seconds = 0, part = 0]) => [Math.max(LEAST_SECONDS, seconds), part] as const);
   return [[LEAST_SECONDS, 0], ...points];

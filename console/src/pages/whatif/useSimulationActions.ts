@@ -1,4 +1,4 @@
-/** What is done with questions: asked, cancelled, asked again, deleted. */
+/** The requests about questions: ask, cancel, ask again, delete. */
 import { Ban, RotateCcw, Trash2 } from "lucide-react";
 
 import { api, sent, type Schema } from "@/api/client";
@@ -24,7 +24,7 @@ export function useAsk(onDone: (asked: Simulation) => void, onProblem: (problem:
   });
 }
 
-/** What can be done with a question; `onGone` after it was deleted. */
+/** The actions on a question; `onGone` is called after it was deleted. */
 export function useSimulationActions(onGone?: () => void): (simulation: Simulation) => RowAction[] {
   const t = useTexts(texts);
   const c = useTexts(common);

@@ -1,4 +1,4 @@
-/** What a workbench waits for on its way, and why it ended if it did not go well. */
+/** The present stage of a starting workbench, or the reason for its failed end. */
 import { Alert, Anchor, Progress, Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { CircleX, Info } from "lucide-react";

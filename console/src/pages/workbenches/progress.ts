@@ -20,7 +20,7 @@ export function stageOf(bench: Schema<"WorkbenchView">): Stage {
   }
 }
 
-/** What is left of the way, as a part of it. */
+/** The progress of each stage in percent. */
 export const FAR: Readonly<Partial<Record<Stage, number>>> = { queued: 15, starting: 45, jupyter: 75, ssh: 75 };
 
 /** One that is on its way or on its way out changes without an event of its own. */

@@ -126,7 +126,7 @@ function ChoiceBar({ columns, selected, onSelect, refusal, onMove, describe }: B
   );
 }
 
-/** What a screen reader hears while something is moved. */
+/** The announcements of a screen reader while an item is moved. */
 function useAnnouncements(
   columns: readonly BoardColumn[],
   lifted: ReadonlySet<string>,

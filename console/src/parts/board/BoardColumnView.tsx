@@ -15,7 +15,7 @@ export interface BoardColumnProps {
   readonly column: BoardColumn;
   readonly selected: ReadonlySet<string>;
   readonly choice: Choice;
-  /** What is being dragged; empty while nothing is. */
+  /** The dragged items; empty if none are. */
   readonly lifted: ReadonlySet<string>;
   readonly refusal: string | undefined;
   readonly wide: boolean;

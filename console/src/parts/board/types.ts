@@ -3,7 +3,7 @@ import type { ReactNode } from "react";
 
 export interface Tile {
   readonly id: string;
-  /** What it is, for the tooltip and for screen readers. */
+  /** The name, for the tooltip and for screen readers. */
   readonly label: string;
   readonly content: ReactNode;
   readonly tone: "free" | "used" | "bad";
@@ -24,7 +24,7 @@ export interface BoardColumn {
   /** Below the title: what is in it, and whose it is. */
   readonly detail: ReactNode;
   readonly rows: readonly TileRow[];
-  /** What to say where it has no tiles. */
+  /** The text of a column without tiles. */
   readonly empty: string;
 }
 

@@ -26,7 +26,7 @@ export function useBoardSensors() {
   );
 }
 
-/** What the pointer is over; without a pointer, what the lifted thing covers most. */
+/** The column under the pointer; without a pointer, the one that the dragged item covers most. */
 export const columnUnder: CollisionDetection = (situation) => {
   const hit = pointerWithin(situation);
   return hit.length > 0 ? hit : rectIntersection(situation);

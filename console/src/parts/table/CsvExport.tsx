@@ -10,7 +10,7 @@ import { csvOf, textOf } from "@/parts/table/csv";
 const ROWS_AT_ONCE = 40;
 
 interface CsvExportProps<T> {
-  /** Of the file, without its ending. */
+  /** The name of the file, without its ending. */
   readonly name: string;
   readonly rows: readonly T[];
   readonly columns: readonly Column<T>[];

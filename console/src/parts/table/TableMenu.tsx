@@ -1,4 +1,4 @@
-/** What every table can do: choose columns, download CSV, save and share the view. */
+/** The menu of a table: choose columns, download CSV, save and share the view. */
 import { ActionIcon, Group, Menu, ScrollArea } from "@mantine/core";
 import { useClipboard } from "@mantine/hooks";
 import { useRouter, useRouterState, useSearch } from "@tanstack/react-router";

@@ -1,6 +1,6 @@
 /** Tables as CSV (RFC 4180): the text that a cell shows, with exact times and plain numbers. */
 
-/** What spreadsheets would run as a formula. */
+/** Text that spreadsheets would run as a formula. */
 const FORMULA = /^[=+\-@\t\r]/;
 const NUMBER = /^[+-]?\d+(\.\d+)?(e[+-]?\d+)?$/i;
 

@@ -1,7 +1,7 @@
 /** The order and the columns of a table, as the address has them: `?sort=-created&hide=image&hide=queue`. */
 import type { Column, Sorting } from "@/parts/DataTable";
 
-/** What `sort` of the address means for these columns; undefined if it means none of them. */
+/** The column and direction of `sort` in the address; undefined if it names none of these columns. */
 export function sortingOf<T>(sort: string, columns: readonly Column<T>[]): Sorting | undefined {
   const key = sort.replace(/^-/, "");
   const column = columns.find((one) => one.key === key);

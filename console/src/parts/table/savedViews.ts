@@ -20,7 +20,7 @@ export interface SavedViews {
   readonly remove: (name: string) => void;
 }
 
-/** What will do for a name: something, short, and not taken. */
+/** Whether the name can be used: not empty, short, and not taken. */
 export function isFreeName(saved: readonly SavedView[], name: string): boolean {
   return name.trim() !== "" && name.length <= MOST_LETTERS && saved.every((view) => view.name !== name.trim());
 }

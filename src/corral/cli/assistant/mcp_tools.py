@@ -69,8 +69,9 @@ class Tools:
     def dry_run(
         self, command: list[str], gpus: float = 0, nodes: int = 1, options: dict[str, Any] | None = None
     ) -> dict[str, Any]:
-        """What a submission would do now: start, wait (until when, behind how many jobs) or be refused (why). Nothing
-        is submitted. `options` are further fields of a job file, such as time, queue, priority, env, workdir."""
+        """The result of a submission now, without submitting: start, wait (until when, behind how many jobs) or refusal
+        (why). `options` are further fields of a job file, such as time, queue, priority, env, workdir.
+        """
         with self._opened() as client:
             return answers.plan(client.jobs.plan(_job(command, gpus, nodes, options)))
 
@@ -143,7 +144,7 @@ class Tools:
 
 
 def tools_of(tools: Tools) -> Mapping[str, Callable[..., dict[str, Any]]]:
-    """By name; those that change something have the parameter `confirm`."""
+    """The tools by name; those that change something have the parameter `confirm`."""
     found = (
         *(tools.status, tools.list_jobs, tools.show_job, tools.why, tools.estimate, tools.dry_run, tools.submit),
         *(tools.logs, tools.stop, tools.what_if, tools.analysis, tools.reports, tools.report),

@@ -52,7 +52,7 @@ class Snapshot:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Display:
-    """What the user has chosen to see: sort order, pane and scroll offsets."""
+    """The user's choices for the display: sort order, pane and scroll offsets."""
 
     sort: Sort = Sort.NODE
     focus: Pane = Pane.GPUS

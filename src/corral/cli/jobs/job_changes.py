@@ -137,7 +137,7 @@ def migrate(
 
 
 def _say_preview(terminal: Terminal, found: ChangePreviewView) -> None:
-    """What a resize or a move would change."""
+    """Prints the preview of a resize or a move."""
     saved = found["checkpointed_at"]
     last = f"last saved {formats.ago(saved, terminal.now())}" if saved else "it never saved"
     lost = formats.quantity(found["lost_gpu_seconds"] / 3600)

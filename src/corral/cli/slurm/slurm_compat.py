@@ -291,7 +291,7 @@ def install(
 
 
 def _input(typed: Sequence[str]) -> str | None:
-    """Without a file the script is read from stdin, except with --wrap."""
+    """The script from stdin, if no file is given; None with --wrap."""
     is_wrapped = any(word == "--wrap" or word.startswith("--wrap=") for word in typed)
     return None if is_wrapped else sys.stdin.read()
 

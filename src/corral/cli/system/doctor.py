@@ -321,7 +321,7 @@ def cgroup_limits(terminal: Terminal) -> Finding:
 
 
 def isolation(terminal: Terminal) -> Finding:
-    """As the server reports it; without a server, as a server on this machine would have it."""
+    """The isolation that the server reports; without a server, that of a server on this machine."""
     try:
         with terminal.client() as client:
             known = client.system.about().get("isolation")

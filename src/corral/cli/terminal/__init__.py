@@ -1,1 +1,1 @@
-"""What all commands share: output formats, tables, failures, keyboard, and the generated reference."""
+"""The parts that all commands share: output formats, tables, failures, keyboard, and the generated reference."""

@@ -126,5 +126,5 @@ def _text(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Only what YAML has: views are dictionaries, but may hold tuples."""
+    """Converts views to plain dictionaries and lists, as YAML has no tuples."""
     return json.loads(json.dumps(value))

@@ -49,7 +49,7 @@ class Section(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Options:
-    """As typed; None where nothing was typed."""
+    """The global options as typed; None if an option is missing."""
 
     output: Output | None = None
     server: str | None = None

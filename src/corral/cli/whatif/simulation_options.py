@@ -13,7 +13,7 @@ AS_INSTALLED = "Default: as installed."
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SimulationOptions:
-    """As typed."""
+    """The options of a simulation as typed."""
 
     policy: Annotated[str, typer.Option(metavar="NAME[,…]", help="The order of waiting jobs.")] = "fair-share"
     placement: Annotated[str, typer.Option(metavar="NAME[,…]", help="Which GPUs a job gets.")] = "fragmentation"

@@ -210,7 +210,7 @@ def _seconds(option: str, text: str) -> float:
 
 
 def _names(rules: Sequence[Rules]) -> list[str]:
-    """What is different about each run; the policy always."""
+    """The names of runs: the policy, and the rules in which they differ."""
     parts = [(one.policy, one.blocking.value, one.placement, _PREEMPTS[one.preempts]) for one in rules]
     differing = [place for place in range(4) if place == 0 or len({part[place] for part in parts}) > 1]
     return ["-".join(part[place] for place in differing) for part in parts]

@@ -37,7 +37,7 @@ class Datasets:
         return self._transport.pages("/datasets", params)
 
     def find(self, ref: str) -> DatasetView:
-        """By id, name, or owner/name."""
+        """Find a dataset by id, name, or owner/name."""
         owner, slash, name = ref.partition("/")
         if not slash:
             return cast("DatasetView", self._transport.get(_path(ref)))

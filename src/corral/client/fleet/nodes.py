@@ -50,7 +50,7 @@ class Fleet:
         return cast("DrainPreviewView", self._transport.get("/drain-preview", {"node": list(nodes), "at": at}))
 
     def remove_node(self, node: str) -> None:
-        """Forget a node that does not come back."""
+        """Remove a node that will not return."""
         self._transport.delete(f"/nodes/{segment(node)}")
 
     def gpus(self) -> Iterator[GpuView]:

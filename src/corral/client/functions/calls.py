@@ -54,7 +54,7 @@ class Call(Generic[T]):
         self.job = self._client.jobs.stop(self.id)
 
     def logs(self) -> Iterator[str]:
-        """What the function prints, as it is printed, until the job has ended."""
+        """Yields the output of the function until the job has ended."""
         for part in self._client.jobs.follow_log(self.id):
             if isinstance(part, LogText):
                 yield part.text
@@ -76,7 +76,9 @@ class Call(Generic[T]):
         return self.job
 
     def result(self, timeout: float | None = None) -> T:
-        """What the function returned. An exception of the function is raised here, with its traceback as the cause."""
+        """Returns the result of the function. An exception of the function is raised here, with its traceback as the
+        cause.
+        """
         self.wait(timeout)
         return cast("T", value_of(self._content()))
 
@@ -127,7 +129,7 @@ class Functions:
         return self.starmap(function, ((one,) for one in inputs))
 
     def starmap(self, function: Callable[..., T], inputs: Iterable[Sequence[Any]]) -> list[Call[T]]:
-        """As `map`, with several arguments for each call."""
+        """Like `map`, with several arguments for each call."""
         calls = [(tuple(args), dict[str, Any]()) for args in inputs]
         if not calls:
             return []

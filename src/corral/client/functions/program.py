@@ -1,4 +1,4 @@
-"""What runs in the job of a call: loads function and arguments, calls, and leaves the result as a file.
+"""The program in the job of a call: loads function and arguments, calls the function, and writes the result to a file.
 
 The source of this module is sent as `python -c SOURCE CALL …`, so that the job's environment needs only Python and
 cloudpickle, not corral. It is written for older versions of Python than the rest.

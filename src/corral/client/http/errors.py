@@ -97,7 +97,7 @@ def problem_of(status: int, problem: Mapping[str, Any]) -> ApiProblem:
 
 
 def hint_for(status: int, problem: Mapping[str, Any]) -> str:
-    """What the user can do. A hint from the server wins."""
+    """A hint for the user. The server's hint takes precedence."""
     own = problem.get("hint")
     if isinstance(own, str) and own:
         return own

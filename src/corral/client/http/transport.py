@@ -96,7 +96,7 @@ class Transport:
 
     @property
     def address(self) -> str:
-        """Of the API, at the server that answered last."""
+        """The API's address at the server that answered last."""
         return self._servers[0] + PREFIX
 
     @property

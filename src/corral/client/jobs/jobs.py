@@ -75,7 +75,7 @@ class Jobs:
         return cast("JobView", self._transport.post(_path(job, "requeue")))
 
     def plan(self, body: JobCreate) -> PlanView:
-        """What would happen to this submission now; nothing is submitted."""
+        """Preview this submission; nothing is submitted."""
         return cast("PlanView", self._transport.post("/jobs:plan", dict(body)))
 
     def list(
@@ -109,7 +109,7 @@ class Jobs:
         return self._transport.pages("/jobs", params, limit=limit)
 
     def get(self, job: str) -> JobView:
-        """By id, or by the name of one of the caller's own jobs."""
+        """Get a job by id, or by the name of one of the caller's own jobs."""
         return cast("JobView", self._transport.get(_path(job)))
 
     def delete(self, job: str) -> None:
@@ -134,7 +134,7 @@ class Jobs:
         return cast("JobView", self._transport.post(_path(job, "resize"), {"gpus": gpus}))
 
     def plan_resize(self, job: str, gpus: int) -> ChangePreviewView:
-        """What that resize would change; nothing is resized."""
+        """Preview a resize; nothing is resized."""
         return cast("ChangePreviewView", self._transport.post(_path(job, "resize:plan"), {"gpus": gpus}))
 
     def migrate(self, job: str, to: str | None = None) -> JobView:
@@ -142,7 +142,7 @@ class Jobs:
         return cast("JobView", self._transport.post(_path(job, "migrate"), {"to": to}))
 
     def plan_migration(self, job: str, to: str | None = None) -> ChangePreviewView:
-        """What that move would change; nothing is moved."""
+        """Preview a move; nothing is moved."""
         return cast("ChangePreviewView", self._transport.post(_path(job, "migrate:plan"), {"to": to}))
 
     def keep(self, job: str) -> JobView:
@@ -274,7 +274,7 @@ class Tasks:
         return self._transport.pages("/tasks")
 
     def allocate(self, task: str, *, gpus: int | None = None, wait: bool = False) -> TaskView:
-        """With `wait`, a task without room under the limits is queued, not refused."""
+        """Allocate GPUs. With `wait`, a task without room under the limits is queued, not refused."""
         body: dict[str, Any] = {"task": task}
         if wait:
             body["wait"] = True

@@ -71,8 +71,9 @@ def taken(names: tuple[str, ...], notebook: Mapping[str, Any]) -> dict[str, Any]
 
 
 def run_cell(source: str, names: dict[str, Any], give: tuple[str, ...]) -> dict[str, Any]:
-    """In the job: runs the cell, and returns the names that the notebook gets. The value of a last expression is
-    printed, as a notebook would show it."""
+    """Runs the cell, in the job, and returns the names that the notebook gets. The value of a last expression is
+    printed, as a notebook would show it.
+    """
     # Sent by value: nothing of corral is imported in the job.
     import ast
 

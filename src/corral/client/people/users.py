@@ -52,7 +52,7 @@ class People:
     def create_token(
         self, name: str, *, scopes: Sequence[str] = (), expires_in_days: float | None = None
     ) -> NewTokenView:
-        """Only this answer contains the token itself."""
+        """Create a token. Only this answer contains the token itself."""
         body: dict[str, Any] = {"name": name}
         if scopes:
             body["scopes"] = list(scopes)

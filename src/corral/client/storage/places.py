@@ -33,7 +33,7 @@ class PlaceRefused(ClientError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """As typed."""
+    """A volume and a path, as typed."""
 
     #: None means this machine
     volume: str | None
@@ -67,7 +67,7 @@ class Side(Protocol):
         """The path in messages for users."""
 
     def entry(self, path: str) -> Entry | None:
-        """None if the path does not exist."""
+        """Find an entry; None if the path does not exist."""
 
     def tree(self, path: str) -> Tree:
         """All entries below a directory; none if it does not exist."""

@@ -106,7 +106,7 @@ class VolumeFiles:
 
 
 def time_text(modified_ms: int) -> str:
-    """As the API writes times: UTC, to the millisecond."""
+    """Formats a time like the API: UTC, to the millisecond."""
     moment = datetime.fromtimestamp(modified_ms // 1000, UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{modified_ms % 1000:03d}Z"
 

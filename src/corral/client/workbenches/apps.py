@@ -22,7 +22,7 @@ class Apps:
         return cast("Sequence[KnownAppView]", self._transport.get("/apps/known")["items"])
 
     def get(self, job: str) -> AppView:
-        """By the id of a job, or by the name of one of the caller's."""
+        """Get an app by the id of its job, or by the name of one of the caller's jobs."""
         return cast("AppView", self._transport.get(f"/apps/{segment(job)}"))
 
     def share(self, job: str, *, group: str | None = None, lasts: str | None = None) -> dict[str, Any]:

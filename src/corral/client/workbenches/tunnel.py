@@ -22,7 +22,7 @@ class Tunnel:
     """Listens at a port of this machine's loopback address until it is cancelled."""
 
     def __init__(self, server: str, token: str | None, job: str, port: int | None, note: Callable[[str], None]) -> None:
-        """Without `port`, connections lead to the job's app. `note` gets messages for users."""
+        """Creates a tunnel. Without `port`, connections lead to the job's app. `note` gets messages for users."""
         first = server.split(",")[0]
         query = f"?{urlencode({'port': port})}" if port is not None else ""
         self._address = f"ws{first.removeprefix('http')}{PREFIX}/jobs/{segment(job)}/tunnel{query}"

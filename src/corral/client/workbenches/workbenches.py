@@ -23,7 +23,7 @@ class Workbenches:
         return self._transport.pages("/workbenches", {"state": list(states) or None}, limit=limit)
 
     def get(self, workbench: str) -> WorkbenchView:
-        """By id, or by the name of one of the caller's workbenches."""
+        """Get a workbench by id, or by the name of one of the caller's."""
         return cast("WorkbenchView", self._transport.get(_path(workbench)))
 
     def start(self, workbench: str) -> WorkbenchView:

@@ -1,4 +1,4 @@
-"""Where datasets are kept: targets, each a place for the history and a place for the bytes. Operators make them.
+"""Targets of datasets: each has a place for the history and a place for the bytes. Operators create them.
 
 `default` is always there: corral's own store, and a directory that the server's settings name. Tokens arrive here
 encrypted and leave so.

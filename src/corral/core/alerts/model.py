@@ -107,7 +107,7 @@ class Alert:
 
     @property
     def key(self) -> tuple[str, str]:
-        """At most one alert per rule and subject is live."""
+        """The key of an alert: at most one alert per rule and subject is live."""
         return self.rule, self.subject
 
     @property

@@ -1,4 +1,4 @@
-"""What can be measured for alerts. One file per signal in `signals`, one line in its registry.
+"""The signals that alert rules can watch. One file per signal in `signals`, one line in its registry.
 
 A signal reads a number from one fact; thousands of facts are read in every round, and hardly any crosses a threshold.
 So texts are made only for values that do.

@@ -1,4 +1,4 @@
-"""What each end of a job means, and what its owner can do: one table for the command line and the reference page."""
+"""The meaning of each end of a job, and advice for its owner: one table for the command line and the reference page."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ _USUAL_CAUSES: Mapping[int, str] = {
 
 
 def advice_for(job: str, reason: str, exit_code: int | None) -> str:
-    """What the owner of a job that did not complete can do; empty for reasons that this version does not know."""
+    """The advice for the owner of a job that did not complete; empty for reasons that this version does not know."""
     if reason not in END_TEXTS:
         return ""
     advice = END_TEXTS[EndReason(reason)].advice.format(job=job)

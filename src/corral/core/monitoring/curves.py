@@ -52,8 +52,9 @@ def point_of(step: int, at: float, value: float) -> CurvePoint:
 
 
 def thinned(points: Sequence[CurvePoint], most: int) -> list[CurvePoint]:
-    """At most about `most` points of the same shape: the lowest and the highest of each stretch, so that no peak is
-    lost, and both ends."""
+    """Returns at most about `most` points of the same shape: the lowest and the highest of each stretch, so that no
+    peak is lost, and both ends.
+    """
     if len(points) <= most:
         return list(points)
     kept = [points[0]]

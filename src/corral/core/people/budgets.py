@@ -137,7 +137,7 @@ def _month(year: int, month: int) -> float:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Charge:
-    """What one attempt costs in a part of its time."""
+    """The cost of one attempt in a part of its time."""
 
     since: float
     until: float

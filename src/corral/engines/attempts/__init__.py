@@ -1,1 +1,1 @@
-"""What all engines share about attempts: accounts, environment, messages for instances, claims, ends and terms."""
+"""The parts that all engines share: accounts, environment, messages for instances, claims, ends and terms."""

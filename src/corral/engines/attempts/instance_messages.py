@@ -93,7 +93,7 @@ class PreparerSpec(TypedDict):
 
 
 class InstanceSpec(TypedDict):
-    """Everything that a supervisor needs to know."""
+    """The order for the supervisor of one instance."""
 
     attempt_id: str
     rank: int

@@ -34,7 +34,8 @@ def make_private(path: str, owner: Owner | None) -> None:
 
 def give_to(paths: Sequence[str], owner: Owner) -> None:
     """Give directories to the account, with the files that the server made in them. A directory inside another one of
-    them is opened from there: by then the account can replace it. Missing directories are skipped. Raises OSError."""
+    them is opened relative to it, because the account can replace it. Missing directories are skipped. Raises OSError.
+    """
     for path in paths:
         outermost = min((other for other in paths if f"{path}/".startswith(f"{other}/")), key=len)
         trusted, name = os.path.split(outermost)
@@ -53,8 +54,9 @@ def open_path(path: str, top: str) -> None:
 
 
 def open_paths(paths: Iterable[str], top: str) -> None:
-    """Let other accounts pass through the server's own directories from `top` down to each path, without listing
-    them. Each directory is looked at once."""
+    """Allows other accounts to pass through the server's own directories from `top` down to each path, without listing
+    them. Each directory is looked at once.
+    """
     own, seen = os.geteuid(), set[str]()
     for path in paths:
         directory = os.path.dirname(path)

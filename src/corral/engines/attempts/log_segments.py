@@ -17,7 +17,9 @@ _READ_TRIES = 3
 
 
 class LogWriter:
-    """Appends to the newest segment and removes the oldest ones. On a full disk output is lost, but the job goes on."""
+    """Appends to the newest segment and removes the oldest ones. On a full disk output is lost, but the
+    job continues.
+    """
 
     def __init__(self, directory: str, limit_bytes: int) -> None:
         self._directory = directory

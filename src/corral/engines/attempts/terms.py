@@ -47,7 +47,9 @@ def write_term(path: str, term: int) -> None:
 
 
 def _overwrite_term(path: str, term: int) -> None:
-    """On a full disk: the file has a block, and a later term is never shorter."""
+    """Overwrites the term in place, which works on a full disk: the file has a block, and a later term is never
+    shorter.
+    """
     descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         os.pwrite(descriptor, b"%d\n" % term, 0)

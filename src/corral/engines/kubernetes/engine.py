@@ -418,7 +418,7 @@ class KubernetesEngine:
                 self._attempts[attempt_id] = attempt
 
     def _adopt(self) -> None:
-        """Bring attempts of an earlier server up to date: `observe` reports what happened to them meanwhile."""
+        """Updates the attempts of an earlier server: `observe` reports what happened to them meanwhile."""
         try:
             self._bring_up_to_date()
         except Exception:
@@ -492,7 +492,7 @@ class KubernetesEngine:
         self._watcher.look_at()
 
     def _pod_of(self, attempt_id: str, rank: int) -> Json | None:
-        """Of a live attempt, as the watch has shown it."""
+        """The pod of a live attempt's instance, as last seen by the watch."""
         attempt = self.attempt(attempt_id)
         if attempt is None or attempt.is_over or not 0 <= rank < len(attempt.pods):
             return None

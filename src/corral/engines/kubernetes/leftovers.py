@@ -1,4 +1,4 @@
-"""What installations of corral have left in a Kubernetes cluster, and its removal: for a server that is gone.
+"""Finds and removes objects that installations of corral have left in a Kubernetes cluster after their server is gone.
 
 A server that runs removes what its attempts leave by itself.
 """

@@ -1,4 +1,4 @@
-"""From an accepted order to pods in Kubernetes: records the attempt, and creates its pods and secrets."""
+"""Creates pods for an accepted order: records the attempt, and creates its pods and secrets."""
 
 from __future__ import annotations
 

@@ -31,13 +31,13 @@ class Removals:
             self._pods.update(pods)
 
     def add_attempt(self, attempt: Attempt) -> None:
-        """Its end is recorded, and its owner has been informed."""
+        """Removes the objects of an attempt whose end is recorded and reported."""
         with self._lock:
             self._pods.update(attempt.pods)
             self._secrets.update(self._names(attempt))
 
     def drop(self, pod: str) -> None:
-        """It is gone."""
+        """Forgets a pod that is removed."""
         with self._lock:
             self._pods.discard(pod)
 
@@ -58,7 +58,7 @@ class Removals:
             raise failures[0]
 
     def _remove_pod(self, name: str, known: Callable[[str], Json | None]) -> None:
-        """Not a pod of the same name that another user of Kubernetes has made."""
+        """Removes a pod of this installation, but not another user's pod of the same name."""
         pod = known(name) or self._commands.find(name)
         if pod is not None and labels_of(pod).get(INSTALLATION_LABEL) == self._records.installation:
             self._commands.remove(pod)

@@ -51,7 +51,7 @@ _CLEAN_UP_SECONDS = 0.5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Marker:
-    """What the engine must know about an attempt after a restart."""
+    """The data of an attempt that the engine needs after a restart."""
 
     nodes: tuple[str, ...]
     grace_seconds: float

@@ -210,7 +210,7 @@ class Cgroup:
         return found
 
     def forbid_forks(self) -> None:
-        """From now on no process of the group can fork: one pass of SIGKILL then reaches all of them."""
+        """Forbids all processes of the group to fork: one pass of SIGKILL then reaches all of them."""
         if self._pids:
             with contextlib.suppress(OSError):
                 _write(os.path.join(self._pids, "pids.max"), "0")

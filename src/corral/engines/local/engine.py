@@ -272,7 +272,7 @@ class LocalEngine:
             self._launches.close()
 
     def describe(self) -> Mapping[str, str]:
-        """For `about` and `doctor`: which limits are enforced, and where the files are."""
+        """Describes for `about` and `doctor` which limits are enforced, and where the files are."""
         runtime = self._specs.runtime
         return {
             "kind": "local",
@@ -292,7 +292,7 @@ class LocalEngine:
     # -------------------------------------------------------------------------------------------- for the watcher
 
     def look(self, attempt_id: str) -> Tracked | None:
-        """Bring one attempt up to date, and stop the rest of a gang in which one instance ended badly."""
+        """Updates one attempt, and stops the rest of a gang in which one instance ended badly."""
         with self._lock:
             tracked = self._find(attempt_id)
             if tracked is not None and not self._fence.is_superseded:

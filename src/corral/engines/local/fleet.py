@@ -69,7 +69,7 @@ class VirtualFleet:
         return self._faults.current().gpus if self._faults else {}
 
     def spec(self, model: str) -> GpuSpec:
-        """For simulated readings."""
+        """The specification of a GPU model, for simulated readings."""
         return gpu_spec(model)
 
 

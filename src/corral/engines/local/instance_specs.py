@@ -123,7 +123,9 @@ class SpecWriter:
         return rules.account_of(order.os_user or order.user) if rules is not None else None
 
     def _has_group(self, order: LaunchOrder) -> bool:
-        """If the runtime cannot put a container below a control group, the runtime itself limits the container."""
+        """Whether the container runs below a control group. If the runtime cannot do that, it limits the container
+        itself.
+        """
         return not order.image or (self.runtime is not None and self.runtime.takes_group)
 
     def _env(

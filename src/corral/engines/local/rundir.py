@@ -65,7 +65,7 @@ class Layout:
             os.mkfifo(self.events_path, 0o600)
 
     def note_containers(self) -> None:
-        """From now on a new engine searches for containers that a crash left behind."""
+        """Notes that containers are used, so that a new engine searches for those that a crash left behind."""
         os.close(os.open(self._containers_path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
     def had_containers(self) -> bool:

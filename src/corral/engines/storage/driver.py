@@ -46,7 +46,7 @@ class DirectoryVolumes:
 
     @property
     def detail(self) -> str:
-        """For `doctor`: how sizes are enforced."""
+        """Describes for `doctor` how sizes are enforced."""
         kept = "by project quotas" if self._quotas else "by measuring: this file system has no project quotas"
         return f"{self._root}: sizes are enforced {kept}"
 

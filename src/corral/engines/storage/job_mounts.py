@@ -100,7 +100,7 @@ def mount_environment(storage: Sequence[StorageSpec], seen: dict[str, str]) -> d
 
 
 def dataset_lines(storage: Sequence[StorageSpec], seen: Mapping[str, str]) -> list[str]:
-    """For the job's log: where each version of a dataset is."""
+    """The lines of the job's log that name the directory of each dataset version."""
     return [
         f"{spec['name']}@{spec['version'][:12]} is at {seen[spec['path']]}, read-only"
         for spec in storage

@@ -36,7 +36,7 @@ class CannotCopy(Exception):
 
 
 def enter() -> None:
-    """From now on this process has its own mounts. Raises OSError if that is not allowed."""
+    """Gives this process its own mounts. Raises OSError if that is not allowed."""
     if _libc.unshare(_CLONE_NEWNS) != 0:
         raise _error("a mount namespace")
     # Later mounts of the machine are seen here too; mounts made here are not seen outside.

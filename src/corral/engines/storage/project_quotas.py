@@ -61,7 +61,7 @@ class ProjectQuotas:
 
 
 def quotas_of(directory: str, mounts: str | None = None) -> ProjectQuotas | None:
-    """None if the file system of this directory has no usable quotas."""
+    """The quotas of the directory's file system; None if it has no usable ones."""
     if os.geteuid() != 0:
         return None
     if mounts is None:

@@ -15,7 +15,7 @@ class CannotProvide(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Surroundings:
-    """What a provider may use."""
+    """The parameters of a provider."""
 
     attempt_id: str
     #: the instance's directory, whose claim is locked while the attempt runs. For engines without claims: a file that

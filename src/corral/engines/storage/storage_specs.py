@@ -1,4 +1,4 @@
-"""From an attempt's storage orders to the messages for its supervisors: the directory of each mount. Pure.
+"""Converts an attempt's storage orders into messages for its supervisors: the directory of each mount. Pure.
 
 Volumes and the node's own disk have a directory that is known from the beginning. Storage that must be fetched or
 mounted first gets its directory from a provider, in a process of its own.
@@ -27,7 +27,7 @@ _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoragePlaces:
-    """Where a node keeps the storage of its jobs."""
+    """The directories in which a node keeps the storage of its jobs."""
 
     #: the root of the volumes' driver
     volumes: str

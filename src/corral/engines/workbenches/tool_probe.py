@@ -17,7 +17,7 @@ class LocalTools:
     """Implements `corral.control.ports.ToolProbe`: searches the same directories as the program in the workbench."""
 
     def __init__(self, server_env: Mapping[str, str] | None = None, *, has_accounts: bool = False) -> None:
-        """With `has_accounts`, workbenches run as other accounts than the server."""
+        """Probes tools of this machine. With `has_accounts`, workbenches run as other accounts than the server."""
         self._has_accounts = has_accounts
         given = os.environ if server_env is None else server_env
         self._base = base_environment(given, python_dir=os.path.dirname(sys.executable))

@@ -91,7 +91,7 @@ def with_home(env: Mapping[str, str], root: Path) -> dict[str, str]:
 
 
 def account_name() -> str:
-    """In an image the account may have no name; then it cannot log in either."""
+    """The name of the own account. In an image the account may have none; then it cannot log in either."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -166,8 +166,9 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 def socket_path() -> str:
-    """Where the server finds Jupyter on its own machine: in the run directory. If that path is too long for the kernel,
-    the path leads through /proc of this process."""
+    """The path of Jupyter's socket on the server's machine: in the run directory. If that path is too long for the
+    kernel, the path leads through /proc of this process.
+    """
     full = os.path.join(os.getcwd(), SOCKET)
     return full if len(full.encode()) <= MAX_SOCKET_PATH else f"/proc/{os.getpid()}/cwd/{SOCKET}"
 

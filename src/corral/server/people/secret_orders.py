@@ -131,7 +131,9 @@ class SecretOrders:
                 _write_files(home, files)
 
     def _remove(self, job_id: str) -> None:
-        """Whatever the job has put there. Raises OSError if something is left, so that it is tried again."""
+        """Removes everything at the place, also what the job has put there. Raises OSError if something is left, so
+        that it is tried again.
+        """
         try:
             with self._workspace.opened(job_id) as home:
                 if not remove_below(home.descriptor, DIRECTORY):

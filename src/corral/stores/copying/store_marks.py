@@ -20,7 +20,7 @@ MARKS = frozenset({UNFINISHED, MOVED_TO})
 
 
 def read_mark(connection: Connection, name: str) -> str | None:
-    """None also for an empty database."""
+    """Reads a mark; None if it is not set, or the database is empty."""
     if not inspect(connection).has_table(meta_rows.name):
         return None
     return SqlMetaTable(connection).get(name)

@@ -100,7 +100,9 @@ class StoreMove:
             return copy()
 
     def finish_interrupted(self) -> bool:
-        """After a crash between the two commits of `finish`: open the target. Returns whether that was it."""
+        """Opens the target after a crash between the two commits of `finish`. Returns whether there was
+        such a crash.
+        """
         with self.source.reader.connect() as connection:
             if read_mark(connection, MOVED_TO) != self.target.place:
                 return False

@@ -132,7 +132,7 @@ def empty(target: Connection, tables: Sequence[Table]) -> None:
 def differences(
     source: Connection, target: Connection, table: Table, seen: _Seen | None = None
 ) -> Iterator[Difference]:
-    """What has to change in the target, in the order of keys. `seen` gets the rows of the source.
+    """Yields the necessary changes of the target, in the order of keys. `seen` gets the rows of the source.
 
     Rows that are equal on both sides are compared many at a time, which is most of the work of a second copy.
     """

@@ -1,4 +1,4 @@
-"""What the store needs to know about its database, SQLite or PostgreSQL."""
+"""The differences between the databases of the store, SQLite and PostgreSQL."""
 
 from __future__ import annotations
 

@@ -37,7 +37,9 @@ def fill(connection: Connection, size_bytes: int) -> None:
 
 
 def release(connection: Connection) -> None:
-    """In a transaction of its own: pages that are freed in the one that took them were never written."""
+    """Releases the reserve. Needs its own transaction: pages that are freed in the transaction that took them were
+    never written.
+    """
     connection.exec_driver_sql("DROP TABLE IF EXISTS corral_room")
 
 

@@ -38,7 +38,7 @@ def bring_up_to_date(database: Database) -> None:
 
 
 def current_revision(connection: Connection) -> str | None:
-    """None for an empty database."""
+    """The revision of the database; None if it is empty."""
     if not inspect(connection).has_table("alembic_version"):
         return None
     revision: str | None = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
@@ -46,7 +46,9 @@ def current_revision(connection: Connection) -> str | None:
 
 
 def migrate(connection: Connection, place: str, target: str = NEWEST) -> None:
-    """In the transaction of the connection. Raises SchemaTooNew for an unknown revision, of the database or wanted."""
+    """Upgrades the schema in the transaction of the connection. Raises SchemaTooNew for an unknown revision, of the
+    database or wanted.
+    """
     _upgrade(connection, current_revision(connection), place, target)
 
 

@@ -57,7 +57,7 @@ def open_sqlite(url: URL) -> Database:
 
 
 def _create_privately(path: Path) -> None:
-    """Only the owner may read the file: it contains password hashes. SQLite gives its side files the same mode."""
+    """Creates the file for its owner only: it contains password hashes. SQLite gives its side files the same mode."""
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError as error:

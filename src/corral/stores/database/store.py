@@ -71,7 +71,7 @@ class SqlStore:
         return self._database.open_registry()
 
     def lead_with(self, lease_token: str) -> None:
-        """From now on this server leads others: `take_over` needs the lease, and every commit wakes them."""
+        """Sets the lease of a leading server: `take_over` needs the lease, and every commit wakes the other servers."""
         self._lease_token = lease_token
 
     def claim(self, claim: StoreHolder) -> None:

@@ -26,7 +26,7 @@ _TOKEN = select(lease_rows.c.token).where(lease_rows.c.name == LEASE)
 
 
 def read_holder(connection: Connection) -> StoreHolder | None:
-    """None if no home owns the store; also for an empty store or one of an older corral."""
+    """The home that owns the store; None if no home does, or if the store is empty or of an older corral."""
     if not inspect(connection).has_table(meta_rows.name):
         return None
     text = SqlMetaTable(connection).get(_HOLDER)

@@ -132,8 +132,9 @@ class DirectoryCheckpoints:
             directory.write(REQUEST, b"")
 
     def _newest_entry_at(self, job_id: str) -> float | None:
-        """For programs with a format of their own: they rename a complete checkpoint, and the new name is detected
-        here."""
+        """The time of the newest entry. Programs with their own format rename a complete checkpoint, which is detected
+        here.
+        """
         newest: float | None = None
         try:
             with self._opened(job_id) as directory, scan(directory.descriptor) as entries:

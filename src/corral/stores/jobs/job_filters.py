@@ -111,7 +111,7 @@ def _begins_with(prefix: str) -> list[ColumnElement[bool]]:
 
 
 def _numbers_from(digits: str) -> list[tuple[int, int]]:
-    """From 12: 12 itself, 120 to 129, 1200 to 1299 and so on."""
+    """The ranges of numbers that begin with these digits. For 12: 12 itself, 120 to 129, 1200 to 1299 and so on."""
     first = int(digits)
     return [(first * 10**more, (first + 1) * 10**more - 1) for more in range(MAX_DIGITS - len(digits) + 1)]
 
@@ -137,8 +137,10 @@ def _is_of_array(array: str) -> list[ColumnElement[bool]]:
 
 
 def _is_of_cluster(cluster: str, models: Sequence[str]) -> ColumnElement[bool]:
-    """By the node of the last attempt; for a job without attempts by the label that binds it to a cluster, if any, and
-    by its requested models. No gang spans two clusters, so its first node is sufficient."""
+    """Whether a job is of the cluster: by the node of its last attempt; for a job without attempts by the label that
+    binds it to a cluster, if any, and by its requested models. No gang spans two clusters, so its first node is
+    sufficient.
+    """
     there = select(node_rows.c.id).where(node_rows.c.cluster == cluster)
     ran = select(attempt_rows.c.job_id).where(
         attempt_rows.c.job_id == job_rows.c.id,

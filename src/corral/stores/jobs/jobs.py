@@ -211,7 +211,9 @@ class SqlJobTable:
 
 
 def _sorts_afterwards(where: JobFilter, order: Sort) -> bool:
-    """By id, the index has the rows in order already, except that ranges of ids (`id_prefix`) are read one by one."""
+    """Whether rows are sorted after reading. The index has them in the order of ids, except that ranges of ids
+    (`id_prefix`) are read one by one.
+    """
     return bool(where.id_prefix) if order.field == "id" else needs_scan(where)
 
 

@@ -28,7 +28,7 @@ class SqlScoreTable:
         return {(user, model): Score(value=value, usage=usage, at=at) for user, model, value, usage, at in rows}
 
     def save(self, scores: Mapping[tuple[str, str], Score]) -> None:
-        """Of several points at one time the last one counts."""
+        """Stores scores. Of several points at one time the last one counts."""
         rows = [(user, model, score.value, score.usage, score.at) for (user, model), score in scores.items()]
         _SAVE_SCORE.run(self._connection, rows)
         points = [(user, model, score.at, score.value, score.usage) for (user, model), score in scores.items()]

@@ -118,7 +118,7 @@ class SqlPeopleTable:
         replace_rows(self._connection, group_rows, [row])
 
     def delete_group(self, name: str) -> None:
-        """Its users are in no group afterwards."""
+        """Deletes a group; its users are in no group afterwards."""
         self._connection.execute(update(user_rows).where(user_rows.c.group_name == name).values(group_name=None))
         self._connection.execute(delete(group_rows).where(group_rows.c.name == name))
 
@@ -144,7 +144,7 @@ class SqlPeopleTable:
         replace_rows(self._connection, permission_group_rows, [row])
 
     def delete_permission_group(self, name: str) -> None:
-        """Its users have the default permissions afterwards."""
+        """Deletes a permission group; its users get the default permissions."""
         self._connection.execute(
             update(user_rows).where(user_rows.c.permission_group == name).values(permission_group=EVERYONE)
         )

@@ -54,7 +54,7 @@ class ChecksumMismatch(Exception):
 
 
 class PartsMissing(Exception):
-    """Not all parts have arrived."""
+    """Parts of the upload are missing."""
 
     def __init__(self, missing: list[int]) -> None:
         super().__init__(f"{len(missing)} parts are missing")
@@ -125,7 +125,7 @@ class Uploads:
 
     @contextlib.contextmanager
     def part(self, upload_id: str, number: int) -> Iterator[PartWriter]:
-        """To write one part. It counts only after `PartWriter.finish`."""
+        """Opens one part for writing. It counts only after `PartWriter.finish`."""
         with self._opened(upload_id) as (upload, order):
             if not 0 <= number < order.parts:
                 raise FileRefused(f"there is no part {number}: they go from 0 to {order.parts - 1}")

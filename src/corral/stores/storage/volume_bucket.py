@@ -56,7 +56,7 @@ class OpenedObject:
             start += len(piece)
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Does nothing: no resource is open."""
 
 
 class BucketFiles:

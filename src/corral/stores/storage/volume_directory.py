@@ -195,7 +195,9 @@ class DirectoryFiles:
 def _walk(
     descent: Descent, directory: int, path: tuple[str, ...], after: Sequence[str], recursive: bool
 ) -> Iterator[tuple[tuple[str, ...], StoredFile]]:
-    """By name, each directory before its entries. `after` is the end of the previous page, relative to `path`."""
+    """Walks a directory by name, each directory before its entries. `after` is the end of the previous page, relative
+    to `path`.
+    """
     if len(path) > _MAX_DEPTH:
         raise FileRefused(f"{'/'.join(path[:3])}/… has more than {_MAX_DEPTH} directories in each other")
     with scan(directory) as found:

@@ -146,7 +146,7 @@ def _unprivileged(port: int) -> int:
 
 
 def _matched(pattern: re.Pattern[str], value: Any) -> str:
-    """These two values become part of a command that users copy."""
+    """Returns the value if it matches: it becomes part of a command that users copy."""
     if not isinstance(value, str) or pattern.fullmatch(value) is None:
         raise ValueError(f"{value!r} is not of the form {pattern.pattern}")
     return value

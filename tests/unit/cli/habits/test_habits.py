@@ -1,4 +1,4 @@
-"""What users of other tools type runs corral's command: every line of the habit table, and the tables of aliases."""
+"""Commands of other tools run corral's commands: every line of the habit table, and the tables of aliases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `corral files get` unpacks: nothing is put outside of the directory that was asked for."""
+"""`corral files get` writes only into the requested directory."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ OVER = {"saved": True, "lost_gpu_seconds": 2, "ended_at": "2026-01-03T10:00:05Z"
 
 
 def shown(*args: str, **changes: Any) -> tuple[str, list[str]]:
-    """What is printed, and what was asked for."""
+    """The output, and the requests."""
     page = {"items": [{**RECEIPT, **changes}], "next_cursor": None}
     with scripted(lambda seen, n: as_json(page)) as server:
         result = corral("receipts", *args, "--server", server.url)

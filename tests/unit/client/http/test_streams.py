@@ -101,7 +101,7 @@ def test_waiting_hears_of_every_change_and_survives_a_restart() -> None:
 
 
 def test_servers_that_answer_with_503_for_a_while_are_waited_for() -> None:
-    """As during a change of the leader or a restart of the database."""
+    """Imitates a change of the leader or a restart of the database."""
 
     def log(seen: Seen, before: int) -> Answer:
         answers = (stream(log_event("one\n", "1:4")), problem(503), problem(503), stream(end_event("completed", 0)))

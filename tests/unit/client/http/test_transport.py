@@ -1,4 +1,4 @@
-"""What a request becomes: an answer, a second try, or an error that says what to do."""
+"""The results of a request: an answer, a retry, or an error with a hint."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def tree(**entries: Entry) -> Tree:
 
 
 def carried_out(todo: Plan, source: Tree, target: Tree, now_ms: int = 10**6) -> dict[str, Entry]:
-    """As storage would do it: it refuses what makes no sense."""
+    """Carries out a plan like storage: it refuses impossible steps."""
     found = dict(target.entries)
 
     def remove(path: str) -> None:
@@ -100,7 +100,7 @@ def test_without_deleting_nothing_that_is_there_goes(source: Tree, target: Tree)
 @given(trees(), trees())
 @settings(max_examples=100, deadline=None)
 def test_a_bucket_has_the_same_files_after_it(source: Tree, target: Tree) -> None:
-    """It has no directories, and files have the time at which they came."""
+    """A bucket has no directories, and its files have the time of their upload."""
     files = {path: entry for path, entry in target.entries.items() if entry.kind == "file"}
     bucket = Tree(entries=files, keeps_times=False, keeps_directories=False)
     todo = plan(source, bucket, delete=True)

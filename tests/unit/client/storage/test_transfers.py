@@ -42,7 +42,7 @@ class Answer:
 
 
 class MemoryFiles:
-    """As `VolumeFiles`, of one volume."""
+    """An imitation of `VolumeFiles` for one volume."""
 
     def __init__(self, **files: bytes) -> None:
         self.files = {name.replace("__", "/"): content for name, content in files.items()}

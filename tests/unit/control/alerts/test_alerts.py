@@ -1,4 +1,4 @@
-"""What an evaluation changes, which channels are notified, which actions follow, and what operators do."""
+"""The changes of an evaluation, the notified channels, the actions, and the requests of operators."""
 
 from __future__ import annotations
 

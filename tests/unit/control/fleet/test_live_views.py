@@ -1,4 +1,4 @@
-"""What follows the changes is at every moment what a count of everything would give, and costs what changed."""
+"""Live views always equal a count of everything, and an update costs only what changed."""
 
 from __future__ import annotations
 

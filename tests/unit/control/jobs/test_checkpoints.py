@@ -183,7 +183,7 @@ def saved(step: int, problem: str | None = None) -> SavedWork:
 
 
 def ask(desk: Desk, caller: Caller, ref: str, shelf: Shelf) -> Job:
-    """As the API does it: looked up and recorded by the controller, written outside of its thread."""
+    """Requests a save like the API: looked up and recorded by the controller, written outside of its thread."""
     job = desk.do(job_to_save, caller, ref)
     ask_to_save(job, shelf)
     return desk.do(note_request, caller, job)
@@ -295,7 +295,7 @@ class House:
         return record.job.id
 
     def env(self, attempt: str) -> dict[str, str]:
-        """What the attempt is launched with, once it is."""
+        """The environment of the attempt, once it is launched."""
         found = eventually(lambda: [order for order in self.engine.launched if order.attempt_id == attempt])
         return dict(found[0].env)
 
@@ -303,7 +303,7 @@ class House:
         return sum(order.job_id == job_id for order in self.engine.launched)
 
     def requeue(self, job_id: str, attempt: int) -> None:
-        """It was preempted, and its next attempt is on its way."""
+        """Preempts the job; its next attempt is launched."""
         self.engine.report(status(f"{job_id}.{attempt}", RUNNING, self.clock.time))
         self.wait_for(job_id, JobState.RUNNING)
         self.controller.execute(_preempted, job_id).result(10)

@@ -1,4 +1,4 @@
-"""What people do with jobs, and what is refused without a trace."""
+"""The actions of users on jobs, and refusals that change nothing."""
 
 from __future__ import annotations
 

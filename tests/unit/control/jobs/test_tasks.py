@@ -168,7 +168,7 @@ def test_a_refused_second_allocation_leaves_the_first_as_it_was(store: Store) ->
 
 
 def hand(desk: Desk, caller: Caller, program: tasks.Program, workspace: DirectoryWorkspace) -> None:
-    """As the API does it: planned and recorded by the controller, written outside of its thread."""
+    """Hands GPUs over like the API: planned and recorded by the controller, written outside of its thread."""
     job, content = desk.do(tasks.planned_program, caller, "one-1", program)
     tasks.hand_program(job, "one-1", content, workspace)
     desk.do(tasks.note_program, caller, job, "one-1", content)

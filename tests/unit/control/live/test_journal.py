@@ -28,7 +28,7 @@ from tests.unit.searching import DEAR, pick
 
 
 def recorded(history: History, *, every_step: bool = False) -> list[CycleRecord]:
-    """What the live system would have kept of a history."""
+    """The journal that the live system would have stored for a history."""
     state, writer = State(Policies()), JournalWriter()
     state.apply([*history.cluster, PutLastNode(id="")])
 

@@ -111,7 +111,7 @@ def test_a_refused_request_changes_nothing(fresh_stores: FreshStores, changes: l
 
 
 def _house(store: SqlStore) -> House:
-    """With one running job and one ended job."""
+    """A house with one running job and one ended job."""
     house = House(store)
     house.controller.start()
     house.submit("running-one", "ended-one")

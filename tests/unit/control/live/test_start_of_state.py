@@ -1,5 +1,6 @@
-"""What a start costs the database and the processor, counted: it must not grow with the number of waiting jobs by more
-than the rows themselves."""
+"""The cost of a start for the database and the processor, counted: it must not grow with the number of waiting jobs by
+more than the rows themselves.
+"""
 
 from __future__ import annotations
 

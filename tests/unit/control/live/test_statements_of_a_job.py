@@ -1,4 +1,4 @@
-"""What the life of a job costs the database, counted: statements of each of its transactions.
+"""The cost of a job for the database, counted: statements of each of its transactions.
 
 Times depend on the machine; these numbers do not. Jobs that share a transaction share its statements.
 """
@@ -45,7 +45,7 @@ def counted(desk: Desk) -> Iterator[list[str]]:
 
 
 def submit_and_plan(desk: Desk, count: int) -> list[Job]:
-    """As one turn of the controller: requests, then a cycle."""
+    """Submits jobs and plans in one turn of the controller: requests, then a cycle."""
 
     def turn(work: Work) -> list[str]:
         records = jobs.submit(work, ANN, [draft() for _ in range(count)])
@@ -56,7 +56,7 @@ def submit_and_plan(desk: Desk, count: int) -> list[Job]:
 
 
 def reported(desk: Desk, started: list[Job], phase: AttemptPhase, reason: EndReason | None = None) -> None:
-    """As one turn: an engine's reports about all these jobs."""
+    """Reports all these jobs like an engine, in one turn."""
 
     def turn(work: Work) -> None:
         for job in started:

@@ -34,7 +34,7 @@ def checked(desk: Desk, target: str, *checks: Check, rules: CheckRules = RULES) 
 
 
 def ended(desk: Desk, record: CheckRecord, outcome: CheckOutcome | None, rules: CheckRules = RULES) -> CheckRecord:
-    """Its job runs and ends, and its result is evaluated."""
+    """Runs the check's job to its end, and evaluates its result."""
     desk.cycle()
     job = desk.job(record.job_id)
     desk.hear(job, AttemptPhase.RUNNING)

@@ -23,7 +23,7 @@ HEALTHY, SUSPECT, FAILED = GpuHealth.HEALTHY, GpuHealth.SUSPECT, GpuHealth.FAILE
 
 
 def condition(desk: Desk, gpu: str) -> Condition:
-    """As it is stored, which is as it is in memory."""
+    """The condition in the store, which equals the one in memory."""
     with desk.store.read() as tx:
         stored = tx.health.conditions()
     assert stored == desk.state.conditions

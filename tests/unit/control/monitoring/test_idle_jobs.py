@@ -26,7 +26,7 @@ def see(desk: Desk, job: Job, activity: Activity, use: float = 0.004) -> None:
 
 
 def warning(desk: Desk, job: Job) -> IdleWarning | None:
-    """As it is stored, which is as it is in memory."""
+    """The warning in the store, which equals the one in memory."""
     with desk.store.read() as tx:
         stored = tx.health.idle_warnings()
     assert stored == desk.state.idle_warnings

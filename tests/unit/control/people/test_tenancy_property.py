@@ -1,4 +1,4 @@
-"""Whatever operators do to pools, groups and queues: a job starts only on GPUs that its user may use at that time.
+"""After any change of pools, groups and queues, a job starts only on GPUs that its user may use at that time.
 
 What a user may use is worked out here from the stored records alone, without the snapshot that the scheduler uses.
 """

@@ -1,4 +1,4 @@
-"""What a report says, against numbers that were computed again in the plainest way there is."""
+"""The numbers of a report, compared with a simple second computation."""
 
 from __future__ import annotations
 

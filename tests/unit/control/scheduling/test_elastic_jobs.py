@@ -43,7 +43,7 @@ def desk(store: Store) -> Desk:
 
 
 def stretchy(name: str = "stretchy", least: int = 2, most: int = 8, **values: Any) -> jobs.JobDraft:
-    """Its owner allows that it starts over, so that it starts with what is idle."""
+    """An elastic job that may start over, so that it starts with the idle GPUs."""
     return draft(name, **{"min_gpus": least, "max_gpus": most, "restart_unsaved": True, **values})
 
 
@@ -69,7 +69,7 @@ def gpus(job: Job) -> list[int]:
 
 
 def test_a_whole_life(desk: Desk) -> None:
-    """It starts with what is there, gives back, grows again; accounts, attempts and journal follow every step."""
+    """The job starts with the free GPUs, shrinks, and grows again; accounts, attempts and journal follow every step."""
     (busy,) = desk.started(draft("busy", gpus=4), caller=BOB)
     (job,) = desk.started(stretchy())
     assert (gpus(job), job.request.gpus, job.attempt) == ([4, 5, 6, 7], 4, 1)

@@ -1,4 +1,4 @@
-"""What queues may be promised, and how it stands: never more than a pool has, and never less after the fact."""
+"""Guarantees of queues: never more than a pool has, and no later change takes one away."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ WHY = "queue A is guaranteed 4 GPUs and holds 0"
 
 
 class Decisions:
-    """What the next cycle decides beside what it decides anyway."""
+    """Extra decisions of the next cycle."""
 
     def __init__(self) -> None:
         self.next: list[Preemption] = []

@@ -1,4 +1,4 @@
-"""What pools are asked for: counted when jobs are submitted, and found again after a restart."""
+"""The mix of requests of pools: counted when jobs are submitted, and restored after a restart."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def test_a_job_that_starts_by_itself_needs_no_advice(desk: Desk) -> None:
 
 
 def test_changes_that_the_rules_refuse_are_not_suggested(desk: Desk) -> None:
-    """There is room for half of it, but the queue takes only whole nodes."""
+    """Half of the request has room, but the queue takes only whole nodes."""
     desk.do(queues.create, ROOT, Queue(name="whole", min_job_gpus=4))
     desk.started(draft("first", gpus=3, queue="default"), draft("other", gpus=2, queue="default"))
     [job] = desk.submit(draft("large", gpus=4, queue="whole"))

@@ -1,4 +1,4 @@
-"""What people look at, recounted by hand."""
+"""Views for users, counted again by hand."""
 
 from __future__ import annotations
 

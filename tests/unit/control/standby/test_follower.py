@@ -35,7 +35,7 @@ class Standby:
         self.follower.follow()
 
     def seen(self) -> tuple[object, ...]:
-        """What reads find, after everything that was committed before."""
+        """The result of reads, after everything that was committed before."""
         self.follower.caught_up().result(30)
         return self.follower.inspect(_seen).result(30)
 

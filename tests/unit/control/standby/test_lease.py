@@ -93,8 +93,9 @@ def test_a_failed_renewal_stops_it_at_once() -> None:
 def test_no_standby_finds_a_lease_free_while_its_holder_acts(
     offset: float, renewals: list[float], delays: list[float], looks: list[float]
 ) -> None:
-    """Whatever the difference of the two clocks, and however long a renewal takes to be committed. The leader's session
-    is there all the time: it is frozen, or cut off."""
+    """Holds for any difference of the two clocks, and any duration of a renewal's commit. The leader's session is there
+    all the time: it is frozen, or cut off.
+    """
     leader_clock, watch = Clock(), LeaseWatch(TIMES)
     lease = HeldLease(TIMES, leader_clock)
     begun, commits = 0.0, []

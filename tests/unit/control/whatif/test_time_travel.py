@@ -35,7 +35,7 @@ from tests.unit.searching import DEAR
 
 
 class Recorded:
-    """What the live system would have kept of a history, and the live jobs after each step."""
+    """The journal that the live system would have stored for a history, and the live jobs after each step."""
 
     def __init__(self, history: History) -> None:
         state, writer = State(Policies()), JournalWriter()
@@ -55,7 +55,7 @@ class Recorded:
         self.tail = tail_of(state)
 
     def run_until(self, at: float) -> list[CycleRecord]:
-        """As the store gives it."""
+        """The entries as the store returns them."""
         last = max((place for place, cycle in enumerate(self.cycles) if cycle.at <= at), default=None)
         if last is None:
             return []
@@ -184,7 +184,7 @@ def test_changes_without_an_entry_are_read_from_memory() -> None:
 
 
 def _changes_after(whole: Recorded) -> Iterable[Change]:
-    """Of what the third entry has, only the start of the second job."""
+    """The third entry reduced to the start of the second job."""
     changes = decode_changes(whole.cycles[2].changes)
     return [change for change in changes if isinstance(change, PutJob) and change.job.id == "j-2"][:2]
 

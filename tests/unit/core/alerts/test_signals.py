@@ -1,4 +1,4 @@
-"""What can be measured, how long nothing was done, and what people read of it."""
+"""Signals: their values, idle times, and texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What draining a node displaces: who is still there, what they lose, where they go. Asking changes nothing."""
+"""The preview of a drain: the jobs that still run, their losses, and their new places. It changes nothing."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def test_links_and_racks_refuse_no_job_and_slices_are_never_cut_or_mixed(
 
 
 def beside(fleet: Fleet, nodes: list[Node]) -> Fleet:
-    """As much is free, and nothing is known of links and racks."""
+    """A node with as many free GPUs, without known links and racks."""
     other = Fleet(plain(node) for node in nodes)
     for slot, twin in zip(fleet.slots, other.slots, strict=True):
         twin.free_milli = dict(slot.free_milli)

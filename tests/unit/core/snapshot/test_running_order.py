@@ -1,4 +1,4 @@
-"""Who stands behind whom among running jobs, against a plain count of all of them."""
+"""The order of running jobs, compared with a plain count of all of them."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_jobs_that_come_and_go_leave_the_next_fall_of_those_that_are_there(
 def test_falls_that_are_kept_are_those_of_a_plain_search(
     job: Job, policy: str, margin: float, asked: list[tuple[float, float]], before: tuple[float, float]
 ) -> None:
-    """What was asked before, earlier or later, changes nothing."""
+    """Earlier queries, for earlier or later times, change nothing."""
     if not job.preemptible or job.pinned_at is not None or job.time_limit_seconds is not None:
         return
     job = replace(job, attained_seconds=before[0], reached_seconds=before[1])

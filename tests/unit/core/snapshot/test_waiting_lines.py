@@ -1,4 +1,4 @@
-"""Who goes first: the order of a line is total, repeatable, and obeys the rules of its policy."""
+"""The order of a waiting line is total, repeatable, and obeys the rules of its policy."""
 
 from __future__ import annotations
 
@@ -127,8 +127,9 @@ def _must_be_before(policy: str, one: Job, other: Job, score: dict[str, float]) 
 def test_stepping_over_jobs_keeps_the_order_of_the_rest(
     jobs: list[Job], score: dict[str, float], data: st.DataObject
 ) -> None:
-    """With different scores a walk that skips some shapes sees what the whole walk sees, less those, and less what
-    differs from them in staying for longer."""
+    """For different scores, a walk that skips some shapes sees what the whole walk sees, less those, and less what
+    differs from them in staying for longer.
+    """
     distinct = {user: value + place * 0.01 for place, (user, value) in enumerate(score.items())}
     line = line_with("fair-share", jobs)
     whole = order_of(line, distinct)

@@ -1,4 +1,4 @@
-"""Who becomes whom, when the server runs as root."""
+"""The accounts of jobs when the server runs as root."""
 
 from __future__ import annotations
 

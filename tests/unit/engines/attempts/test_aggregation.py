@@ -1,4 +1,4 @@
-"""From instances to attempts, without any process."""
+"""Aggregation of instances to attempts, without any process."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_the_first_failure_speaks_for_a_gang() -> None:
 
 
 def test_the_first_to_fail_is_not_the_first_to_be_gone() -> None:
-    """What it left running took a while to end, and the others died of its end before that."""
+    """The other instances ended because of its end, before its leftover processes had ended."""
     slow = InstanceExit(
         reason=EndReason.EXIT_CODE, ended_at=32.0, main_ended_at=29.0, exit_code=137, message="killed by SIGKILL"
     )

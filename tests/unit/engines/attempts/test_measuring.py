@@ -1,4 +1,4 @@
-"""What directories take on the disk, whatever a job has made of them."""
+"""The disk use of directories, for any content that a job has created."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class FakeCluster:
             self._note(kind, pod)
 
     def state(self, name: str, state: Json, phase: str = "Running") -> None:
-        """Its container is in this state, on its node."""
+        """Sets the state of the container, on its node."""
         pod = json.loads(json.dumps(self.pods[name]))
         pod["spec"]["nodeName"] = "gpu1"
         pod["status"] = {"phase": phase, "containerStatuses": [{"name": "job", "state": state}]}

@@ -218,7 +218,9 @@ def test_a_stream_that_is_dead_without_a_word_is_noticed_by_the_kernel() -> None
 
 
 def test_streams_expect_the_name_that_the_kubeconfig_gives_the_server(tmp_path: Path) -> None:
-    """As requests do: an API server that is reached through a tunnel has a certificate of another name."""
+    """Checks the certificate like requests do: an API server that is reached through a tunnel has a certificate of
+    another name.
+    """
     authority = Authority()
     certificate, key = authority.issue("kube-apiserver", names="api.internal").write(tmp_path, "server")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -78,7 +78,7 @@ class Started:
         return None if status is None else status.phase
 
     def launch(self, order: LaunchOrder = ORDER) -> None:
-        """As the outbox does: again and again until it is accepted."""
+        """Launches like the outbox: again and again until it is accepted."""
 
         def accepted() -> bool:
             try:

@@ -173,7 +173,7 @@ def test_a_pod_whose_label_was_taken_away_is_not_ours_any_more() -> None:
 
 
 def test_changes_are_reported_after_the_trouble_is_over() -> None:
-    """What is called looks at nothing while there is trouble: an end that was missed would stay so for ever."""
+    """Callbacks read nothing during an outage: a missed end would be missed for ever."""
     troubles: list[str] = []
     cache = PodCache("me", "default", lambda _: troubles.append(cache.trouble), lambda _: None, NONE)
     cache.failed(RuntimeError("no answer"))

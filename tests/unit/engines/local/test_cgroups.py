@@ -1,4 +1,4 @@
-"""Where control groups are looked for and what is written to them, on imitated file systems."""
+"""The places of control groups and the values written to them, on imitated file systems."""
 
 from __future__ import annotations
 

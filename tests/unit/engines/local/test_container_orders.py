@@ -1,4 +1,4 @@
-"""What is asked of Podman and Docker, as data."""
+"""The requests to Podman and Docker, as data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the spawner loads: every fork of a supervisor and of a job's process pays for it."""
+"""The modules that the spawner loads: every fork of a supervisor and of a job's process pays for it."""
 
 from __future__ import annotations
 

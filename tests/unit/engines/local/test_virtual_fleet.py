@@ -1,4 +1,4 @@
-"""What the options for virtual hardware mean, and what they refuse."""
+"""The options for virtual hardware: their meaning and their refusals."""
 
 from __future__ import annotations
 

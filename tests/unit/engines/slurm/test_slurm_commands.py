@@ -19,7 +19,7 @@ ROWS = {"sinfo": [{"nodes": {"total": 1, "nodes": ["gpu1"]}, "node": {"state": [
 
 
 class Programs:
-    """Those that Slurm would have installed, and what they were asked."""
+    """The programs of an imitated Slurm, and the calls to them."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory

@@ -1,4 +1,4 @@
-"""What Slurm says, in each generation of its JSON, in corral's words."""
+"""The records of Slurm, in each generation of its JSON, as corral reads them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Slurm refuses: for good, for a moment, or for this account whatever it asks."""
+"""Refusals by Slurm: permanent ones, temporary ones, and those of an account."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What nodes and jobs write about attempts, and how far it is believed."""
+"""The reports of nodes and jobs about attempts, and their limits of trust."""
 
 from __future__ import annotations
 

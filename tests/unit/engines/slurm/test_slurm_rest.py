@@ -238,7 +238,7 @@ def test_what_is_over_is_left_alone(tmp_path: Path) -> None:
 
 
 def refused_in_24_11(code: int, words: str) -> dict[str, Any]:
-    """As v0.0.42 answers, with status 200."""
+    """A refusal of version v0.0.42, with status 200."""
     error = {"string": words, "code": code, "message": words}
     job = {"set": True, "infinite": False, "number": 4}
     return {

@@ -1,4 +1,4 @@
-"""Whose jobs are root's on the nodes of a Slurm cluster, and which settings of Slurm are used."""
+"""The users whose jobs run as root on the nodes of a Slurm cluster, and the settings of Slurm that are used."""
 
 from __future__ import annotations
 

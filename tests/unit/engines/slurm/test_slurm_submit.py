@@ -1,4 +1,4 @@
-"""What sbatch is called with, and what jobs inherit of it."""
+"""The arguments of sbatch, and what jobs inherit of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ JOB = Submission(
 
 @pytest.fixture
 def programs(tmp_path: Path) -> Path:
-    """Where an sbatch is that only writes down how it was called."""
+    """A directory with an sbatch that only records its calls."""
     place = tmp_path / "slurm"
     place.mkdir()
     (place / "sbatch").write_text(

@@ -38,7 +38,7 @@ WITHOUT_GPUS = "cpu=4,mem=2G,node=2,billing=4"
 
 
 def table(*rows: dict[str, str]) -> str:
-    """As squeue prints them: with spaces up to the width of each column."""
+    """A table like squeue prints it: with spaces up to the width of each column."""
     columns = [column.split(":") for column in table_format(NONCE).split(",")]
     widths = {name: int(rest.split("\x1f")[0].split("\x1e")[0]) for name, rest in columns}
     return "".join(GAP.join(f"{row.get(name, 'N/A'):<{widths[name]}}" for name in widths) + END + "\n" for row in rows)

@@ -1,4 +1,4 @@
-"""From an attempt's storage to the messages for its supervisors."""
+"""The messages for supervisors about an attempt's storage."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ LARGE = 3_000_000
 
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> WorkbenchKeys:
-    """Of the workbench j-1, and of another one, j-2."""
+    """The keys of the workbench j-1, and of another one, j-2."""
     directory = tmp_path_factory.mktemp("keys")
     found = WorkbenchKeys(lambda job_id: directory / f"{job_id}.key")
     for job_id in ("j-1", "j-2"):
@@ -63,7 +63,7 @@ async def relayed(key: str, target: Path) -> AsyncIterator[int]:
 
 
 async def reported(port: int, context: ssl.SSLContext | None) -> bytes:
-    """What one hears who says a word and closes; nothing where TLS says no."""
+    """The answer to a client that sends a word and closes; empty if TLS refuses the connection."""
     name = None if context is None else NAME
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context, server_hostname=name)
@@ -76,7 +76,7 @@ async def reported(port: int, context: ssl.SSLContext | None) -> bytes:
 
 
 def careless() -> ssl.SSLContext:
-    """Of a client that accepts any server."""
+    """The TLS context of a client that accepts any server."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

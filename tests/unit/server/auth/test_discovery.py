@@ -1,4 +1,4 @@
-"""What providers publish about themselves: asked once an hour, checked, and compared with this machine's clock."""
+"""The published settings of providers: requested once an hour, checked, and compared with this machine's clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the veil hides: which jobs those of others are, and nothing else."""
+"""The visibility of other users' jobs: only their identity is hidden."""
 
 from __future__ import annotations
 

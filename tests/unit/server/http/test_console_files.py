@@ -23,7 +23,7 @@ SECRET = b"no one may read this"
 
 @pytest.fixture
 def built(tmp_path: Path) -> Path:
-    """What a build leaves, beside a file that is none of the browser's business."""
+    """The files of a build, beside a file that browsers must not get."""
     (tmp_path / "secret.txt").write_bytes(SECRET)
     folder = tmp_path / "console"
     (folder / "assets").mkdir(parents=True)
@@ -66,7 +66,7 @@ def ask(folder: Path, path: str, method: str = "GET", **options: Any) -> httpx.R
 
 
 def ask_as_written(folder: Path, path: str, headers: dict[str, str]) -> tuple[int, bytes]:
-    """With a path as a server sees it, which no client would send unchanged."""
+    """Requests a path as a server sees it, which no client would send unchanged."""
     app = app_with(folder)
     sent: list[dict[str, Any]] = []
     scope = {

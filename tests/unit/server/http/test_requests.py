@@ -1,4 +1,4 @@
-"""What every request passes through, without a server around it."""
+"""The middleware of every request, without a server."""
 
 from __future__ import annotations
 

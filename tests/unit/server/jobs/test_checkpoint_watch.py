@@ -67,7 +67,7 @@ class Watched:
         return job_id
 
     def save(self, job_id: str, step: int, at: float) -> float:
-        """As a program would, at a time of the test's choosing."""
+        """Saves like a program, at a time of the test's choosing."""
         directory = self.workspace.checkpoint_dir(job_id)
         path = directory / f"own-{step}"
         path.write_text("weights")
@@ -225,7 +225,9 @@ def test_the_next_server_records_that_a_preempted_job_did_not_save(watched: Watc
 
 
 def test_only_what_was_saved_before_the_end_counts(watched: Watched) -> None:
-    """With the helper's own format each checkpoint has its time: the next attempt's does not speak for this one."""
+    """In the helper's own format each checkpoint has its time: the next attempt's checkpoint does not count for this
+    one.
+    """
     job_id, other = watched.running("training"), watched.running("urgent")
     preempted(watched, job_id, other)
     watched.clock.time -= 7200.0  # its end is long before what the keeper is about to save

@@ -66,7 +66,7 @@ def result_of(steps: Steps[T]) -> T:
 def heard(
     logs: Logs, story: Sequence[Job | None], place: LogPlace, on_step: Callable[[int], None] = lambda n: None
 ) -> list[Any]:
-    """What a follower hears while the job goes through a story, one step per look; the last step stays."""
+    """The messages that a follower gets while the job goes through a story, one step per round; the last step stays."""
     steps = SimpleNamespace(count=0)
 
     async def job_now() -> Job | None:

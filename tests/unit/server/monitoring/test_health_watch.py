@@ -61,7 +61,7 @@ class Hall:
         return job_id
 
     def settle(self) -> None:
-        """Until everything that was handed over before is written."""
+        """Waits until everything that was handed over before is written."""
         self.controller.execute(lambda work: None).result(10)
 
     def state_of(self, job_id: str) -> JobState | None:

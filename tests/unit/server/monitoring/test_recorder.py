@@ -1,4 +1,4 @@
-"""What becomes of readings: moments of the history, whatever the collectors' pace and the history's mood."""
+"""Recording of readings in the history, at any pace of collectors and with any failure of the history."""
 
 from __future__ import annotations
 

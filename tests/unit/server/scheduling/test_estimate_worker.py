@@ -127,7 +127,7 @@ def test_one_that_never_starts_is_withdrawn(watched: Watched) -> None:
 
 
 def test_nearer_estimates_are_kept_beside_the_first(watched: Watched) -> None:
-    """From hours away, and again when it is less than an hour."""
+    """An estimate is stored hours before the start, and again when it is less than an hour away."""
     first = watched.submit("first", hours=4.0)
     watched.engine.report(status(f"{first}.1", AttemptPhase.RUNNING, watched.clock.time))
     eventually(lambda: watched.job(first).state is JobState.RUNNING)

@@ -1,5 +1,6 @@
-"""What an order mounts when it is launched: secrets decrypted at the last moment, and no user gets another user's
-storage."""
+"""The mounts of an order at its launch: secrets decrypted at the last moment, and no user gets another
+user's storage.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose account jobs get from a server that runs as root, by what was said about it and what others can reach."""
+"""The accounts of jobs if the server runs as root, by its settings and the reach of other accounts."""
 
 from __future__ import annotations
 

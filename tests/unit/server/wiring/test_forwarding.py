@@ -1,4 +1,6 @@
-"""What a standby passes on to the leader, and what it answers itself. The leader is a real server on a socket."""
+"""The requests that a standby forwards to the leader, and those that it answers itself. The leader is a real server on
+a socket.
+"""
 
 from __future__ import annotations
 

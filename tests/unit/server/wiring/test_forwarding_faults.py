@@ -58,7 +58,7 @@ def _read_request(connection: socket.socket) -> None:
 
 @contextmanager
 def leader(fate: Callable[[socket.socket], None], *, with_reset: bool = False) -> Iterator[str]:
-    """Its address. `fate` is called with each connection, which is then closed, or reset."""
+    """The address of the leader. `fate` is called with each connection, which is then closed, or reset."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:

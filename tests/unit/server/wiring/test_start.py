@@ -1,4 +1,4 @@
-"""What a start of a server does before it is ready, counted and not timed."""
+"""The work of a server's start before it is ready, counted and not timed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What passes to the Jupyter of a workbench and back: pure parts of the proxy, as data and as properties."""
+"""The traffic to and from a workbench's Jupyter: pure parts of the proxy, as data and as properties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the server goes to reach a workbench: as the plan and the engine say, whatever the workbench says."""
+"""The address of a workbench: from the plan and the engine, never from the workbench."""
 
 from __future__ import annotations
 

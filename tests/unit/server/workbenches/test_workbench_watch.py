@@ -1,4 +1,4 @@
-"""What a workbench finds when it starts, here and on another machine; and what is looked for before."""
+"""The files of a starting workbench, here and on another machine; and the checks before."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ def test_a_link_to_another_users_socket_leads_nowhere(files: DirectoryWorkbenche
 def test_a_moved_directory_leads_nowhere(
     files: DirectoryWorkbenches, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whose workbench it is says the job's own directory, which no job can replace."""
+    """The owner of a workbench is read from the job's own directory, which no job can replace."""
     monkeypatch.chdir(home / "run")  # the path of a socket has its limits
     with listening(Path("jupyter.sock")):
         os.chown(home.parent, 12345, 12345)

@@ -5,7 +5,7 @@ import type { ChannelDraft } from "@/pages/alerts/channels/ChannelForm";
 import { texts } from "@/pages/alerts/channels/texts";
 import { useTexts } from "@/texts/texts";
 
-/** What a kind of channel needs to be reached. */
+/** The fields for the address of a channel, by its kind. */
 export function AddressFields({ form }: { form: UseFormReturnType<ChannelDraft> }) {
   const t = useTexts(texts);
   const error = form.errors.url;

@@ -173,7 +173,7 @@ function Consequences({ form }: { form: Form }) {
   );
 }
 
-/** Those that cannot be carried out on what the rule watches say so instead of being refused later. */
+/** The choice of actions. Actions that do not fit the rule's signal show that, instead of being refused later. */
 function ActionChoice({ form }: { form: Form }) {
   const t = useTexts(texts);
   const scope = useSignals().find((signal) => signal.name === form.values.signal)?.scope ?? "gpu";

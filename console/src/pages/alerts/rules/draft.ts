@@ -73,7 +73,7 @@ export function bodyOf(draft: Draft) {
   return { name, settings: { ...rest, threshold: thresholdOf(threshold) ?? 0 } };
 }
 
-/** As the sentence needs it; undefined until it makes sense. */
+/** The settings for the preview sentence; undefined until they are complete. */
 export function previewOf(draft: Draft, unit: string): RuleSettings | undefined {
   const threshold = thresholdOf(draft.threshold);
   const holds = parseDuration(draft.for_seconds);

@@ -83,7 +83,7 @@ export const texts = defineTexts({
   offSentence: ["It is off: nothing is watched.", "该规则已停用，不会监视。"],
 });
 
-/** What rules can watch; the server's own words stand in for any that is not here. */
+/** The texts of signals; the server's own words are shown for signals that are missing here. */
 export const signals = defineTexts({
   "gpu-temperature": ["temperature of a GPU", "GPU 温度"],
   "gpu-power-watts": ["power that a GPU draws", "GPU 功耗"],

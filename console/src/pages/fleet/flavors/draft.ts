@@ -11,7 +11,7 @@ export interface Draft {
   name: string;
   description: string;
   models: string[];
-  /** As `key=value`. */
+  /** The labels as `key=value`. */
   labels: string[];
   /** Per GPU, for jobs that ask for no amount; 0: nothing. */
   cpusPerGpu: number;
@@ -70,7 +70,7 @@ export function settingsOf(draft: Draft): Schema<"FlavorEdit"> {
   };
 }
 
-/** What of the fleet is of a kind: as the server counts it. */
+/** The GPUs and nodes of the fleet that match a flavor, counted like on the server. */
 export function matching(draft: Draft, nodes: readonly Node[]): { readonly gpus: number; readonly nodes: number } {
   const labels = Object.entries(labelsOf(draft.labels));
   const counts = nodes

@@ -1,4 +1,4 @@
-/** What operators do with flavors. */
+/** The operators' actions on flavors. */
 import type { UseFormReturnType } from "@mantine/form";
 
 import { api, sent } from "@/api/client";

@@ -6,7 +6,7 @@ import { texts } from "@/pages/fleet/gpus/texts";
 import { Moment } from "@/parts/Moment";
 import { useTexts } from "@/texts/texts";
 
-/** What was seen of a GPU, newest first, and what to do about it. */
+/** The evidence about a GPU, newest first, with advice. */
 export function Evidence({ gpu }: { gpu: Gpu }) {
   const t = useTexts(texts);
   if (gpu.evidence.length === 0)

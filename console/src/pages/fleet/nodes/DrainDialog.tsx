@@ -1,4 +1,4 @@
-/** What draining a node would do, before it is done: who is displaced and goes where, who is stranded, when it is empty. */
+/** The preview of a drain: displaced jobs and their new places, jobs without a place, and when the node is empty. */
 import {
   Alert,
   Badge,

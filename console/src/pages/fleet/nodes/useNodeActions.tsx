@@ -24,7 +24,7 @@ const WITHHELD: Readonly<Record<Exclude<Verb, "remove">, Node["state"]>> = {
 interface Order {
   readonly verb: Verb;
   readonly names: readonly string[];
-  /** Of a drain: the time by which the nodes must be empty. */
+  /** For a drain: the time by which the nodes must be empty. */
   readonly emptyBy?: string | null;
 }
 

@@ -17,7 +17,7 @@ const MOST = 5;
 const READ = 100;
 const WEIGHT = { critical: 0, warning: 1, info: 2 } as const;
 
-/** What fires now, the worst first; it appears here the moment it begins. */
+/** The firing alerts, the worst first, updated live. */
 export const Alerts = memo(function Alerts() {
   const t = useTexts(texts);
   const { data, error, refetch } = $api.useQuery("get", "/alerts", {

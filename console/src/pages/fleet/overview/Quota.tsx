@@ -14,7 +14,7 @@ import { useTextOr, useTexts } from "@/texts/texts";
 type Held = Schema<"HeldView">;
 type TypeName = keyof typeof volumeTypes;
 
-/** What the viewer holds of what may be held; only where there is a limit. */
+/** The user's held resources and limits; only shown where there is a limit. */
 export const Quota = memo(function Quota() {
   const t = useTexts(texts);
   const kindLabel = useTextOr(kinds);

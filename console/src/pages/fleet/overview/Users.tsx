@@ -13,7 +13,7 @@ import { useTexts } from "@/texts/texts";
 
 const MOST = 8;
 
-/** Who holds how many GPUs, in the colours of the map. */
+/** The number of GPUs that each user holds, in the colours of the map. */
 export const Users = memo(function Users({ data }: { data: MapData | undefined }) {
   const t = useTexts(texts);
   const held = useMemo(() => (data === undefined ? undefined : heldByOwner(gpusOf(data))), [data]);

@@ -66,7 +66,7 @@ export const Waiting = memo(function Waiting() {
   );
 });
 
-/** Those with a known start first, in its order; then by place in their own line. */
+/** Sorts jobs with an estimated start first, by that time; then the others by place in their own line. */
 export function firstOf(jobs: readonly Waiter[]): readonly Waiter[] {
   const start = (job: Waiter) => {
     const known = startOf(job.planned_start, job.estimated_start);
@@ -106,7 +106,7 @@ function WaitingJob({ job }: { job: Waiter }) {
   );
 }
 
-/** What holds it, if the server shows it to this viewer; else the reason for its place in the line. */
+/** The reason that holds the job, if the server shows it to this user; else the reason for its place in the line. */
 function Why({ job, instead }: { job: string; instead: string }) {
   const { data } = $api.useQuery("get", "/jobs/{job}/why", { params: { path: { job } } }, { retry: false });
   return <Reason text={data?.summary ?? instead} />;

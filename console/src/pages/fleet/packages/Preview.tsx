@@ -1,4 +1,4 @@
-/** What a package means for a job, and whether the fleet has a node for it. */
+/** The resources of a package for a job, and whether the fleet has a node for it. */
 import { Alert, List, Text } from "@mantine/core";
 import { CircleCheck, TriangleAlert } from "lucide-react";
 

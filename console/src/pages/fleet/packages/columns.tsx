@@ -14,7 +14,7 @@ import { useTexts } from "@/texts/texts";
 type Flavor = Schema<"FlavorView">;
 
 interface Facts {
-  /** Those that could be picked now for the kind, with their free counts. */
+  /** The packages that can be used now for the kind, with their free counts. */
   readonly offers: readonly Package[] | undefined;
   readonly kind: Kind;
   readonly flavors: readonly Flavor[] | undefined;

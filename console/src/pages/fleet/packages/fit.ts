@@ -16,7 +16,7 @@ export interface Asked {
 export interface Fit {
   readonly able: readonly string[];
   readonly all: number;
-  /** What no node has enough of, with the most that one has. */
+  /** The resources that no node has enough of, with the most that one has. */
   readonly lacks: readonly (
     | { readonly what: "gpus" | "cpus" | "memory"; readonly most: number }
     | { readonly what: "labels"; readonly labels: string }

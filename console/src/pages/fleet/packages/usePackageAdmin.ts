@@ -1,4 +1,4 @@
-/** What operators do with packages. */
+/** The operators' actions on packages. */
 import type { UseFormReturnType } from "@mantine/form";
 
 import { api, sent } from "@/api/client";

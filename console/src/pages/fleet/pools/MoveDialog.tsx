@@ -1,4 +1,4 @@
-/** What a move will do, before it is done: what goes where, who gains, who waits, and what stands against it. */
+/** The preview of a move of GPUs: their new pools, the affected users and waiting jobs, and the conflicts. */
 import { Alert, Button, Group, List, Modal, Stack, Text } from "@mantine/core";
 import { CircleAlert, Info } from "lucide-react";
 

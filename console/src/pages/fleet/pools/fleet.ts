@@ -38,7 +38,7 @@ export function gpusOf(map: Schema<"GpuMapView">): readonly Gpu[] {
   });
 }
 
-/** As the map would look with these GPUs in that pool. */
+/** The map with these GPUs in that pool. */
 export function withMoved(map: Schema<"GpuMapView">, ids: ReadonlySet<string>, pool: string): Schema<"GpuMapView"> {
   const pools = map.pools.includes(pool) ? map.pools : [...map.pools, pool];
   const place = pools.indexOf(pool);

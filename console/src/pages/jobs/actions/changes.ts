@@ -1,4 +1,4 @@
-/** What can be changed in the GPUs of a running job. */
+/** The possible changes of a running job's GPUs. */
 import type { Schema } from "@/api/client";
 
 export type Change = { readonly gpus: number } | { readonly to: string | null };

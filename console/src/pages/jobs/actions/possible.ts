@@ -1,4 +1,7 @@
-/** What can be done with a job at the moment, by whom; the server decides, and this says the same before the click. */
+/**
+ * The actions on a job that its state and the user's rights allow. The server decides; this shows the same before the
+ * click.
+ */
 import type { Schema } from "@/api/client";
 import type { Me } from "@/app/session";
 import type { actions, obstacles } from "@/pages/jobs/actions/texts";

@@ -1,6 +1,6 @@
 import { defineTexts } from "@/texts/texts";
 
-/** What can be done with a job. */
+/** The texts of the actions on a job. */
 export const actions = defineTexts({
   stop: ["Stop", "停止"],
   start: ["Start", "启动"],

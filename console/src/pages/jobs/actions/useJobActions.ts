@@ -10,7 +10,7 @@ import { useConfirm } from "@/parts/confirm";
 import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";
 
-/** Those that need no more than a click; resize, migrate and edit have forms. */
+/** The actions that need one click only; resize, migrate and edit have forms. */
 export type QuickAction = Exclude<ActionName, "resize" | "migrate" | "edit" | "clone">;
 
 const DONE_TEXTS = {

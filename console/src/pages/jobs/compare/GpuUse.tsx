@@ -1,4 +1,4 @@
-/** What the GPUs of some jobs did, each from the job's own start on. */
+/** The GPU use of several jobs, each from the job's own start. */
 import { useQueries } from "@tanstack/react-query";
 import { useMemo } from "react";
 

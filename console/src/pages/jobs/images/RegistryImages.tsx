@@ -1,4 +1,4 @@
-/** What a login sees in its registry: repositories and versions, with size, date and the address to use. */
+/** The repositories and versions that a login can read in its registry, with size, date and the address to use. */
 import { Drawer } from "@mantine/core";
 import { Container } from "lucide-react";
 

@@ -13,7 +13,7 @@ export function useUsedBy(images: readonly Schema<"ImageView">[] | undefined): R
   }
   return used;
 
-  /** Of several images with the same name a job means its user's own first. */
+  /** Whether a job uses this image: of several images with the same name, a job uses its user's own first. */
   function isMeant(image: Schema<"ImageView">, job: Schema<"JobView">): boolean {
     if (job.image === `${image.owner}/${image.name}`) return true;
     if (job.image !== image.name) return false;

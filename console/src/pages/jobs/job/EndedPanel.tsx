@@ -20,7 +20,7 @@ import { useTexts } from "@/texts/texts";
 
 const LAST_LINES = 12;
 
-/** What helps, by what ended it. */
+/** The advice for each end reason. */
 const NEXT: Readonly<Record<string, keyof typeof texts>> = {
   exit_code: "nextExit",
   oom_killed: "nextMemory",

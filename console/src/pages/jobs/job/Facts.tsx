@@ -15,7 +15,7 @@ import { kinds } from "@/texts/common";
 import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";
 
-/** What the job is, as it was asked for. What does not concern it is left out. */
+/** The job's properties as submitted; those that do not apply are left out. */
 export function Facts({ job }: { job: Job }) {
   const t = useTexts(texts);
   const tk = useTexts(kinds);

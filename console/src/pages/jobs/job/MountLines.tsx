@@ -1,4 +1,4 @@
-/** What storage a job sees, and where: each with a way to its page. */
+/** The mounted storage of a job and its paths, each with a link to its page. */
 import { Anchor, Code, Stack, Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 

@@ -15,7 +15,7 @@ export function energy(kwh: number, format: Format): string {
   return kwh < 1 ? `${format.number(kwh * 1000)} Wh` : `${format.number(kwh)} kWh`;
 }
 
-/** What all attempts together have held and used. */
+/** The resources that all attempts together have held and used. */
 export function UsagePanel({ job }: { job: Job }) {
   const t = useTexts(texts);
   const format = useFormat();

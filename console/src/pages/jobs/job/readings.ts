@@ -1,4 +1,4 @@
-/** What was measured of a job's GPUs, for figures and charts. */
+/** The measurements of a job's GPUs, for figures and charts. */
 import { $api, type Schema } from "@/api/client";
 import type { Line } from "@/charts/LineChart";
 import { seriesColor } from "@/charts/colors";

@@ -213,7 +213,7 @@ export const texts = defineTexts({
   copyCommand: ["Copy the command", "复制命令"],
 });
 
-/** What happened to a job, by the event's name. */
+/** The texts of a job's events, by the event's name. */
 export const happenings = defineTexts({
   "job.submitted": ["submitted", "已提交"],
   "job.started": ["put into its queue", "进入队列"],

@@ -1,4 +1,4 @@
-/** What can be done with all chosen jobs at once, and with which of them it cannot be done. */
+/** The actions on all selected jobs, and the jobs that do not allow them. */
 import { Button, Group, Text } from "@mantine/core";
 import { useRouter } from "@tanstack/react-router";
 import { GitCompare } from "lucide-react";
@@ -31,7 +31,7 @@ interface Outcome {
 interface Props {
   readonly jobs: readonly Job[];
   readonly onClear: () => void;
-  /** What was asked has been done, or refused, for these: whatever else is chosen by then stays chosen. */
+  /** Called with the jobs whose action was done or refused; other jobs stay selected. */
   readonly onDone: (jobs: readonly Job[]) => void;
 }
 

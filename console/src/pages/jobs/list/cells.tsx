@@ -1,4 +1,4 @@
-/** What stands in the columns of the list of jobs. */
+/** The cells of the list of jobs. */
 import { Badge, Group, Text, Tooltip } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { Layers3, Pin } from "lucide-react";

@@ -1,4 +1,4 @@
-/** What the list of jobs is narrowed to, in the address and for the server. */
+/** The filters of the list of jobs, in the address and for the server. */
 import { JOB_KINDS } from "@/api/enumerations";
 import type { Query } from "@/api/useAll";
 

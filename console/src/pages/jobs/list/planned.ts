@@ -33,7 +33,7 @@ function combined(answers: readonly { readonly data?: Schema<"OrderView"> }[]): 
   return new Map(places.flatMap((place) => (place.id === null ? [] : [[place.id, place] as const])));
 }
 
-/** Its last known place in the line; undefined where the line is too long to be read. */
+/** The job's last known place in the line; undefined if the line is too long to be read. */
 export function usePlace(job: string): Place | undefined {
   return useContext(Context).get(job);
 }

@@ -21,7 +21,7 @@ export interface Found {
 
 export const MOST_FOUND = 10_000;
 const PIECE_CHARS = 256 * 1024;
-/** What a browser's tab carries easily. What is older is let go; the server still has it. */
+/** The amount of text that a browser's tab can hold. Older text is dropped here; the server still has it. */
 const MOST_CHARS = 384 * 1024 * 1024;
 /** A line without an end that keeps overwriting itself: only its latest states matter. */
 const OPEN_CHARS = 64 * 1024;
@@ -153,7 +153,7 @@ export class LogStore {
   }
 }
 
-/** As people type it: letters as they are, large or small. */
+/** The pattern for a query as users type it: literal, and case-insensitive. */
 export function patternOf(query: string): RegExp {
   return new RegExp(query.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "gi");
 }

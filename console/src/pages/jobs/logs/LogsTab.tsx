@@ -1,4 +1,4 @@
-/** What the job writes, live: which attempt and rank, what to look for, and the lines. */
+/** The live log of a job: the choice of attempt and rank, a search, and the lines. */
 import { Alert, Button, Collapse, Stack, Text } from "@mantine/core";
 import { useDebouncedCallback } from "@mantine/hooks";
 import { ArrowDownToLine, ScrollText } from "lucide-react";

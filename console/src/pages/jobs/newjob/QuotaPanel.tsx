@@ -1,4 +1,4 @@
-/** What the viewer may still have of this kind, beside what the draft asks for. */
+/** The rest of the user's quota for this kind, beside the draft's request. */
 import { Stack, Text } from "@mantine/core";
 
 import { HeldBar } from "@/parts/HeldBar";

@@ -1,4 +1,7 @@
-/** What a draft is checked against: the viewer's quota and limits, packages, presets, queues, images, and names in use. */
+/**
+ * The data that a draft is checked against: the user's quota and limits, packages, presets, queues, images, and used
+ * names.
+ */
 import { useDebouncedValue } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";

@@ -1,4 +1,7 @@
-/** To the first field that is marked as wrong, once the marks are drawn; of choices to the first one. */
+/**
+ * Moves the focus to the first field with an error, once the errors are drawn; in a group of choices to the first
+ * one.
+ */
 export function focusWrong(box: HTMLElement | null): void {
   window.setTimeout(() => {
     const wrong =

@@ -1,4 +1,4 @@
-/** What the steps of the form share: the draft, how to change it, what is wrong with it. */
+/** The context of the form's steps: the draft, its changes, and its problems. */
 import { createContext, useContext } from "react";
 
 import type { Facts } from "@/pages/jobs/newjob/draft/check";
@@ -10,7 +10,7 @@ export interface Form {
   readonly set: (change: Change) => void;
   readonly facts: Facts;
   readonly planned: Planned;
-  /** What to say beside a field; nothing while it is right, or only not given yet. */
+  /** The problem to show beside a field; undefined while the field is valid, or only empty. */
   readonly problem: (field: string) => string | undefined;
   readonly goTo: (step: string) => void;
 }
@@ -27,7 +27,7 @@ type TextField = {
   [K in keyof Draft]: Draft[K] extends string ? (string extends Draft[K] ? K : never) : never;
 }[keyof Draft];
 
-/** What a text input of one field needs: `<TextInput label=… {...field("time")} />`. */
+/** The properties of a text input of one field: `<TextInput label=… {...field("time")} />`. */
 export function useField(): (name: TextField) => {
   name: string;
   value: string;

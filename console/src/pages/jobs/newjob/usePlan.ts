@@ -1,4 +1,4 @@
-/** What the scheduler would do with the draft now; asked again when it changes, and when the cluster does. */
+/** The scheduler's plan for the draft, requested again when the draft or the cluster changes. */
 import { useDebouncedValue } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 
@@ -13,7 +13,7 @@ export interface Planned {
   readonly plan: Schema<"PlanView"> | undefined;
   /** The server did not even try: a value is not right, or not allowed. */
   readonly problem: Problem | undefined;
-  /** What is shown is about an earlier draft, or about none yet. */
+  /** Whether the plan is about an earlier draft, or there is none yet. */
   readonly isOld: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** What a preset is made of: its parameters, and the template as it was written. */
+/** The content of a preset: its parameters, and the template as it was written. */
 import { Code, Drawer, Skeleton, Stack, Table, Text } from "@mantine/core";
 
 import { $api, type Schema } from "@/api/client";

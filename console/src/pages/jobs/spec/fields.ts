@@ -18,7 +18,7 @@ interface Row {
   readonly name: string;
   /** `lines` is a text of several lines. */
   readonly type: "lines" | "path" | "whole" | "duration";
-  /** Of a number, of a duration in seconds, or of the length of a text. */
+  /** The limits of a number, of a duration in seconds, or of the length of a text. */
   readonly least?: number;
   readonly most?: number;
   /** The value in the API's view of a job. */
@@ -168,18 +168,18 @@ export function plainFieldsOf(isWorkbench: boolean): readonly PlainField[] {
   return ROWS.filter((row) => !isWorkbench || row.isForWorkbenches === true);
 }
 
-/** What a job has, as a person would type it. */
+/** The value of a job as a user would type it. */
 export function typedValue(row: PlainField, job: Job): string {
   return String(shownValue(row, job) ?? "");
 }
 
-/** What a job has, as a request has it; undefined where it has nothing. */
+/** The value of a job as a request contains it; undefined if the job has none. */
 export function shownValue(row: PlainField, job: Job): string | number | undefined {
   const value = row.read(job) ?? undefined;
   return row.type === "duration" && typeof value === "number" ? durationText(value) : value;
 }
 
-/** What was typed, as a request has it; undefined where nothing was typed. */
+/** The typed value as a request contains it; undefined if nothing was typed. */
 export function sentValue(row: PlainField, typed: string): string | number | undefined {
   const text = typed.trim();
   if (text === "") return undefined;

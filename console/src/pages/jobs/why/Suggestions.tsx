@@ -89,7 +89,7 @@ function Item({ job, suggestion, onApplied }: { job: Job; suggestion: Suggestion
   );
 }
 
-/** What came of it: the same question, asked again after the change. */
+/** The effect of a change: the reasons, requested again after it. */
 function Effect({ job, why }: { job: Job; why: Why }) {
   const t = useTexts(texts);
   const format = useFormat();

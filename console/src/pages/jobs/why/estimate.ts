@@ -14,7 +14,7 @@ export interface Marks {
 
 /** Short of this, now and the estimate would be one point. */
 const SHORTEST_MS = 60_000;
-/** What is left free behind the later mark, for its label. */
+/** The free space behind the later mark, for its label. */
 const REST = 1.15;
 
 export function marksOf({ p50, p90 }: Estimate, now: number): Marks {

@@ -1,6 +1,6 @@
 import { defineTexts } from "@/texts/texts";
 
-/** What kind of thing holds a job back, by the server's word for the rule. */
+/** The titles of reasons, by the server's name of the rule. */
 export const titles = defineTexts({
   dependency: ["Comes after other jobs", "等待前置作业"],
   "back-off": ["Pause before the next retry", "重试前的等待"],
@@ -129,7 +129,7 @@ export const resources = defineTexts({
   memory_bytes: ["memory", "内存"],
 });
 
-/** What the numbers of a reason are. */
+/** The labels of a reason's numbers. */
 export const numbers = defineTexts({
   asked: ["asked", "申请"],
   held: ["held", "已占用"],
@@ -206,7 +206,7 @@ export const texts = defineTexts({
   effectWaits: ["It still waits: see why below.", "仍在等待：请看下面的原因。"],
 });
 
-/** What a suggestion changes, by the fields that it changes. */
+/** The texts of a suggestion, by the changed fields. */
 export const changes = defineTexts({
   start: ["Start it", "启动作业"],
   startDetail: ["It is held until it is started.", "作业在启动前不会排队。"],

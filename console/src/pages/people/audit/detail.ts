@@ -9,7 +9,7 @@ export interface Difference {
 
 export type Detail = Readonly<Record<string, unknown>>;
 
-/** What an event is about: "job" of "job.stopped". */
+/** The subject of an event: "job" of "job.stopped". */
 export function nounOf(event: EventView): string {
   return event.action.split(".")[0] ?? "";
 }
@@ -52,7 +52,7 @@ function isDifference(value: unknown): value is { was: unknown; is: unknown } {
   return typeof value === "object" && value !== null && "was" in value && "is" in value;
 }
 
-/** As people write it: figures to the thousandth, the rest as it is kept. */
+/** Formats a value for users: numbers to the thousandth, other values as they are stored. */
 function formatValue(value: unknown): string {
   if (typeof value === "string") return value;
   if (typeof value === "number") return String(Math.round(value * 1000) / 1000);

@@ -1,4 +1,4 @@
-/** What moving users means for their jobs, before it is done. */
+/** The preview of a move of users: its effects on their jobs. */
 import { Alert, Button, Group, List, Modal, Stack } from "@mantine/core";
 import { Info } from "lucide-react";
 

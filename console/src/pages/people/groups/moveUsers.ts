@@ -13,7 +13,7 @@ export interface UserMove {
   readonly group: string | null;
 }
 
-/** What a move changes the answers of. */
+/** The API paths whose answers a move of users changes. */
 export const MOVE_TOUCHES = ["/users", "/groups", "/me"];
 
 export async function moveUsers({ users, group }: UserMove): Promise<void> {
@@ -33,7 +33,7 @@ function changeMembers(name: string, body: Partial<Schema<"GroupEdit">>): Promis
   return sent(api.PATCH("/groups/{name}", { params: { path: { name } }, body }));
 }
 
-/** As the lists look once they have moved. */
+/** Updates the cached lists to the state after the move. */
 export function showMoved(cache: Cache, { users, group }: UserMove): void {
   const names = new Set(users.map((user) => user.name));
   cache.changeItems<Schema<"UserView">>(

@@ -1,4 +1,4 @@
-/** What happened to the user's own jobs, volumes and shares, newest first. */
+/** The events of the user's own jobs, volumes and shares, newest first. */
 import { Badge, Button, Checkbox, Group, Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { CheckCheck, Inbox, SlidersHorizontal } from "lucide-react";

@@ -49,7 +49,7 @@ export const texts = defineTexts({
   assigned: ["{n} {n|user|users} assigned to {name}", "已将 {n} 个用户分配到 {name}"],
 });
 
-/** What each function allows: its name, and what it means. */
+/** The name and the description of each function. */
 export const functions = defineTexts({
   train: ["Training", "训练"],
   distribute: ["Distributed training", "分布式训练"],

@@ -7,7 +7,7 @@ import { common } from "@/texts/common";
 import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";
 
-/** What holds for everybody beside their quotas. */
+/** The limits of the installation, which apply to everyone besides quotas. */
 export function Limits() {
   const t = useTexts(texts);
   const c = useTexts(common);

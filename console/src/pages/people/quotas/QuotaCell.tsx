@@ -1,4 +1,4 @@
-/** What is held of a limit, as a bar; a click or Enter makes it a field. Enter saves, Escape gives up. */
+/** A bar with the held part of a limit; a click or Enter turns it into a field. Enter saves, Escape cancels. */
 import { Text, TextInput, UnstyledButton } from "@mantine/core";
 import { Pencil } from "lucide-react";
 import { useState, type KeyboardEvent } from "react";
@@ -19,7 +19,7 @@ const names = { ...kinds, ...volumeTypes };
 
 export interface QuotaCellProps {
   readonly user: string;
-  /** Of what: the kind of jobs, or the type of volumes for `storage`. */
+  /** The kind of jobs, or the type of volumes for `storage`. */
   readonly kind: CellChange["kind"];
   readonly what: What;
   readonly held: Schema<"HeldView">;
@@ -106,7 +106,7 @@ function LimitField({
   );
 }
 
-/** What a limit would mean beside what is held and beside the limit for everybody. */
+/** A hint about a new limit, compared with the held resources and the installation's limit. */
 function useHint(what: What, use: Schema<"HeldView">, value: number | null | undefined): string | undefined {
   const t = useTexts(texts);
   const amountText = useAmountText(what);

@@ -1,4 +1,4 @@
-/** What a quota limits, and how its limits are typed: three things per kind of job, and bytes per type of volume. */
+/** The amounts of a quota and how they are typed: three resources per kind of job, and bytes per type of volume. */
 import type { Schema } from "@/api/client";
 
 export type Usage = Schema<"QuotaUsageView">;
@@ -21,13 +21,13 @@ export function isBytes(what: What): boolean {
   return what === "memory_bytes" || what === "storage";
 }
 
-/** As it is typed: memory in GiB, nothing for no limit. */
+/** The typed form of a limit: memory in GiB, an empty text for no limit. */
 export function typed(what: What, limit: number | null): string {
   if (limit === null) return "";
   return String(isBytes(what) ? Number((limit / GIB).toFixed(3)) : limit);
 }
 
-/** What was typed; undefined where it is no amount. */
+/** The typed amount; undefined if it is not valid. */
 export function parsed(what: What, text: string): number | null | undefined {
   const plain = text.trim();
   if (plain === "") return null;

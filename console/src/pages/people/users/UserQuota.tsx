@@ -17,7 +17,7 @@ interface Line {
   readonly isBytes: boolean;
 }
 
-/** What is limited or held; everything else would only be noise. */
+/** The quotas that are limited or in use; others are left out. */
 export function UserQuota({ name }: { name: string }) {
   const t = useTexts(texts);
   const c = useTexts(common);

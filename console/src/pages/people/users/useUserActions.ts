@@ -1,4 +1,4 @@
-/** What operators do with one account, each with its question. */
+/** The operators' actions on one account, each with its confirmation. */
 import { KeyRound, Pencil, Trash2, UserCheck, UserX } from "lucide-react";
 
 import { api, sent } from "@/api/client";

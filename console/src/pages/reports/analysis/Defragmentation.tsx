@@ -73,7 +73,7 @@ function Approve() {
   );
 }
 
-/** Nothing before the first run. */
+/** The latest run; empty before the first one. */
 function LatestRun() {
   const { data: run } = $api.useQuery(
     "get",

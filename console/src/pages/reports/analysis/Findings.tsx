@@ -1,4 +1,4 @@
-/** What could be better, by kind, with the numbers behind it and what to do about it. */
+/** The findings by kind, with their numbers and proposals. */
 import { Anchor, Badge, Box, Group, Skeleton, Stack, Text, Title } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { Lightbulb, Sparkles } from "lucide-react";

@@ -6,7 +6,7 @@ export type Look = "free" | "stays" | "moves";
 export interface Place {
   readonly id: string;
   readonly look: Look;
-  /** Whose it is, where a job moves. */
+  /** The job that uses the GPU, where a job moves. */
   readonly job: string;
 }
 

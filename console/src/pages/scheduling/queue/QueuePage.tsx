@@ -1,4 +1,4 @@
-/** Who goes first, and why; one's own order among one's own jobs; the scores behind it. */
+/** The order of a queue and its reasons, the order of the user's own jobs, and the scores. */
 import { Group, Select, Skeleton, Tabs, Text } from "@mantine/core";
 import { Handshake, ListOrdered, Scale, Waypoints } from "lucide-react";
 
@@ -93,7 +93,7 @@ export default function QueuePage() {
   );
 }
 
-/** One's own pool's default queue, else the first there is. */
+/** The default queue of the user's pool, else the first queue. */
 function usualQueue(queues: readonly Queue[] | undefined, pool: string | null): string {
   const own = queues?.find((queue) => queue.name === (pool ?? "default"));
   return own?.name ?? queues?.[0]?.name ?? "";

@@ -1,4 +1,4 @@
-/** What holds the queue's GPUs at present, and until when at the latest. */
+/** The jobs that hold the queue's GPUs, and their latest ends. */
 import { ActionIcon, Button, Group, Menu, Text } from "@mantine/core";
 import { CircleStop, EllipsisVertical, Play } from "lucide-react";
 import { useMemo } from "react";

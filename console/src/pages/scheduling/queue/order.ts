@@ -42,7 +42,7 @@ export function slotsOf(places: readonly Place[], place: Place): readonly number
   return places.flatMap((other, index) => (areOfOneSequence(place, other) ? [index] : []));
 }
 
-/** What dropping one job on another one's place means. */
+/** The change of order that results when one job is dropped on another one's place. */
 export function wishOf(places: readonly Place[], id: string, target: string): Wish {
   const from = places.findIndex((place) => place.id === id);
   const to = places.findIndex((place) => place.id === target);

@@ -1,4 +1,4 @@
-/** What a queue holds against what it is guaranteed: its own, borrowed beyond it, and what it is owed. */
+/** The GPUs that a queue holds, compared with its guarantee: its own, borrowed ones, and those it is owed. */
 import { Group, Progress, Text } from "@mantine/core";
 
 import type { Queue } from "@/pages/scheduling/queues/draft";

@@ -152,7 +152,7 @@ function Rules({ form }: { form: Form }) {
   );
 }
 
-/** What it may count on beside the other queues of its pool. */
+/** The fields of a queue's guarantee and weight. */
 function Shares({ form }: { form: Form }) {
   const t = useTexts(texts);
   return (

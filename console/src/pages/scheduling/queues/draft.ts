@@ -87,7 +87,7 @@ export interface Holding {
   readonly borrowed: number;
   /** Guaranteed, asked for by jobs that wait, and not held. */
   readonly owed: number;
-  /** What the bar stands for. */
+  /** The total that the bar represents. */
   readonly whole: number;
 }
 

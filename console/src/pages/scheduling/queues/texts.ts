@@ -142,7 +142,7 @@ export const orderings = defineTexts({
   weighted: ["Weighted", "加权"],
 });
 
-/** What each ordering policy does. One that is missing here is described by the server. */
+/** The description of each ordering policy. The server describes policies that are missing here. */
 export const orderingHints = defineTexts({
   "fair-share": [
     "Jobs of the user with the lower recent usage start first; each user orders their own jobs.",

@@ -1,4 +1,4 @@
-/** What operators do with queues. */
+/** The operators' actions on queues. */
 import type { UseFormReturnType } from "@mantine/form";
 
 import { api, sent } from "@/api/client";

@@ -13,7 +13,7 @@ import {
 const STRIP = stripOf(new Date(2026, 0, 7), 7);
 const DAY = (STRIP.to - STRIP.from) / 7;
 
-/** From and until as days of the strip. */
+/** A reservation; `from` and `until` are days of the strip. */
 function reservation(name: string, from: number, until: number | null, gpus = 1): Reservation {
   const at = (day: number) => new Date(STRIP.from + day * DAY).toISOString();
   return {

@@ -38,7 +38,7 @@ export function draftOf(reservation: Reservation | undefined): Draft {
   };
 }
 
-/** What both a new one and a change say. */
+/** The fields that a new reservation and a change share. */
 function saidOf(draft: Draft) {
   return {
     ...(draft.which === "named" ? { gpu_ids: draft.gpu_ids } : { gpus: Number(draft.gpus) }),

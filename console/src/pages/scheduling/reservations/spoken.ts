@@ -12,7 +12,7 @@ export interface Spoken {
   readonly who: (reservation: Reservation) => string;
   readonly when: (reservation: Reservation) => string;
   readonly whole: (reservation: Reservation) => string;
-  /** What a bar has no room for. */
+  /** The text that a bar has no room for. */
   readonly rest: (reservation: Reservation) => string;
 }
 

@@ -1,4 +1,4 @@
-/** What operators do with reservations. */
+/** The operators' actions on reservations. */
 import type { UseFormReturnType } from "@mantine/form";
 
 import { api, sent } from "@/api/client";

@@ -10,7 +10,7 @@ import { useFormAction } from "@/parts/useFormAction";
 import { common } from "@/texts/common";
 import { useTexts } from "@/texts/texts";
 
-/** What the volume is for, in its owner's words. */
+/** A drawer for the description of a volume. */
 export function DescribeDrawer({ volume, onClose }: { volume: Volume; onClose: () => void }) {
   const t = useTexts(texts);
   const c = useTexts(common);

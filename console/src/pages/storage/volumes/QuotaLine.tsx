@@ -1,4 +1,4 @@
-/** What the viewer holds of a type of volume, beside what is being asked for. */
+/** The user's use of a type of volume, beside the requested size. */
 import type { Schema } from "@/api/client";
 import type { VolumeType } from "@/pages/storage/volumes/volume";
 import { texts } from "@/pages/storage/volumes/texts";

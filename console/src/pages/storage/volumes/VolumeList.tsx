@@ -162,7 +162,7 @@ function useColumns(): readonly Column<Volume>[] {
   );
 }
 
-/** Its state, and beside it what else keeps jobs from using it. */
+/** The state of a volume, and other reasons why jobs cannot use it. */
 export function VolumeState({ volume }: { volume: Volume }) {
   const t = useTexts(texts);
   return (

@@ -4,7 +4,7 @@ import { Checksum } from "@/api/checksum";
 import { complete } from "@/api/complete";
 
 const PART_BYTES = 8 * 1024 * 1024;
-/** What a browser has to do for more takes too long to wait for. */
+/** The size limit of uploads in a browser: larger files take too long. */
 export const MOST_BYTES = 256 * 1024 * 1024;
 
 export async function upload(

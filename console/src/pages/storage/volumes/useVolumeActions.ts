@@ -1,4 +1,4 @@
-/** What can be done with a volume, and why it cannot be done now. */
+/** The actions on a volume, and the reasons why one is disabled. */
 import { useRouter } from "@tanstack/react-router";
 import { Maximize2, PencilLine, Play, Trash2, UsersRound } from "lucide-react";
 

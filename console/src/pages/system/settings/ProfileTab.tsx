@@ -1,4 +1,4 @@
-/** Who you are to others, your password, and how the console looks to you. */
+/** The user's profile, password, and appearance of the console. */
 import {
   Button,
   Checkbox,

@@ -1,4 +1,4 @@
-/** What you may hold, and what you hold of it. */
+/** The user's quotas and their use. */
 import { SimpleGrid, Stack } from "@mantine/core";
 import { Gauge } from "lucide-react";
 import { useMemo } from "react";
@@ -83,7 +83,7 @@ function ByVolume({ quota }: { quota: Quota | undefined }) {
   );
 }
 
-/** What holds for everybody. */
+/** The limits that apply to everyone. */
 function Limits() {
   const t = useTexts(texts);
   const c = useTexts(common);

@@ -39,7 +39,7 @@ class Ending:
 
 
 def hint_lines(job: JobView) -> list[str]:
-    """What the owner can do about an end; nothing for a job that completed."""
+    """Advice for the owner about an end; none for a job that completed."""
     from corral.core.jobs.end_texts import advice_for
 
     if job["state"] == "completed":
@@ -75,7 +75,7 @@ def _code(exit_code: int | None) -> str:
 
 
 def _reason(ended: JobView | AttemptView) -> str:
-    """What the exit code does not say."""
+    """The text of the end without the exit code."""
     text = end_text(ended)
     code = f"exit code {ended['exit_code']}"
     rest = "; ".join(part for part in text.split("; ") if part != code)

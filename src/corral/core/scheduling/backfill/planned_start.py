@@ -293,7 +293,7 @@ class _DomainSearch:
                         yield end, serial, 0, allocation, job.time_limit_seconds is not None
 
         def openings() -> Iterator[_End]:
-            """Nothing is released, but the job may use free GPUs of these nodes from then on."""
+            """Yields the times from which the job may use free GPUs of reserved nodes; nothing is released there."""
             home = snapshot.fleet.gpu_home
             for at, gpus in terms.openings if terms is not None else ():
                 nodes = dict.fromkeys(home[gpu] for gpu in gpus if gpu in home)

@@ -152,8 +152,9 @@ class JobDecisions:
         return allocation
 
     def _is_ranked_before(self, queue: Queue, job: Job, other: Job) -> bool:
-        """In a queue whose order preempts, resources held for a job do not stop a job that ranks before it in another
-        line of the queue: that job would preempt it at once."""
+        """Whether the job ranks before the other in their queue. If the order of a queue preempts, resources held for a
+        job do not stop a job that ranks before it in another line of the queue: that job would preempt it at once.
+        """
         if other.queue != queue.name or not self.is_ranked(queue):
             return False
         own, others = self.preempting.rank_of(job), self.preempting.rank_of(other)

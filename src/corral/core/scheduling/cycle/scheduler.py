@@ -256,7 +256,9 @@ class Cycle:
 
     @contextmanager
     def _without_planned_starts(self) -> Iterator[None]:
-        """Nothing is held for planned starts within: they are planned again there. Promises after a preemption stay."""
+        """Releases the resources held for planned starts within the block: they are planned again there. Promises after
+        a preemption stay.
+        """
         trial = self.decisions.trial
         lifted = [planned for _, planned in self.decisions.planned if planned.job.id not in self._promised]
         for planned in lifted:
@@ -268,7 +270,7 @@ class Cycle:
     # ---------------------------------------------------------------- one line
 
     def _goes_on_behind(self, walk: Walk, job: Job) -> bool:
-        """Start a job in order; whether the walk through its line goes on behind it."""
+        """Starts a job in order; returns whether the walk through its line continues behind it."""
         decisions = self.decisions
         if job.id not in self._promised:
             if self._is_passed_over(walk, job) or decisions.start(walk.queue, job):
@@ -366,8 +368,8 @@ class Cycle:
             self._claims += [claim for claim in claims if claim.is_kept]
 
     def _too_long_to_pass(self, walk: Walk) -> float:
-        """From this run time on no job can use resources that are held: it would run beyond the last planned start and
-        into the last reserved window.
+        """The run time from which on no job can use held resources: it would run beyond the last planned start and into
+        the last reserved window.
 
         Where only held resources are free, jobs of the same shape that run at least so long are skipped, whatever
         their user.

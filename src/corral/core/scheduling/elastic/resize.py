@@ -238,7 +238,7 @@ def _needs_under_limits(snapshot: ClusterSnapshot, items: Sequence[Scalable], wa
 def _limits_on(
     snapshot: ClusterSnapshot, wanted: Sequence[Job]
 ) -> Iterator[tuple[int, int | None, Callable[[Job], bool]]]:
-    """For each limit that these jobs count for: what is held, the limit, and whether a job counts for it."""
+    """Yields for each limit that counts these jobs: the held resources, the limit, and whether a job counts."""
     held, limits = snapshot.held, snapshot.limits
     yield held.total_gpu_milli, _milli(limits.max_total_gpus), _is_of()
     for user in dict.fromkeys(job.user for job in wanted):
@@ -400,7 +400,7 @@ def idle_beside(reserved: Reserved, job: Job, slot: Slot, domain: Domain, now: f
 def chosen_beside(
     held: Sequence[tuple[Slot, Sequence[str]]], idle: Sequence[Sequence[str]], count: int
 ) -> frozenset[str]:
-    """So many of the idle GPUs of each node, those linked to the job's own first."""
+    """Chooses `count` of the idle GPUs of each node, those linked to the job's own first."""
     pairs = zip(held, idle, strict=True)
     return frozenset(gpu for (slot, gpus), free in pairs for gpu in linked_to(gpus, free, slot.links, count))
 

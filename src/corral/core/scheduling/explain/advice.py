@@ -57,7 +57,9 @@ class Choices:
 
 
 def proposals(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float, choices: Choices) -> list[Proposal]:
-    """For a waiting job, or one that was never started; `plan` is the present plan, in which the job waits."""
+    """The proposals for a waiting job, or one that was never started; `plan` is the present plan, in which the job
+    waits.
+    """
     if job.state is JobState.CREATED:
         held = "It is held until it is started."
         return [Proposal(title="Start it", detail=held, operation=Operation.START, change={})]

@@ -141,7 +141,7 @@ def _resource_reasons(
 
 
 def _order_reasons(plan: Plan, queue: Queue, job: Job) -> list[Reason]:
-    """In a strict queue the first waiting job blocks the rest of its line."""
+    """The reason of a strict queue, in which the first waiting job blocks the rest of its line."""
     if queue.blocking is not Blocking.STRICT:
         return []
     first = next((planned for planned in plan.planned if planned.line == line_of(job)), None)
@@ -363,7 +363,7 @@ def _patience_text(snapshot: ClusterSnapshot, queue: Queue, job: Job, now: float
 
 
 def _cost_text(planned: PlannedStart | None) -> str:
-    """What the planned start costs other jobs, as text."""
+    """The idle GPU hours that the planned start costs, as text."""
     if planned is None or not planned.idle_gpu_seconds:
         return ""
     hours = f"{planned.idle_gpu_seconds / 3600:.3g} GPU-hours"

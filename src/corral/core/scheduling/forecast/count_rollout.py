@@ -143,7 +143,7 @@ class CountRollout:
                 lines.remove(line)
 
     def _start(self, line: CountedLine, waiting: Waiting, blocked: set[Domain]) -> bool:
-        """Whether the line goes on: the job has started, or only a limit of its user holds it and other jobs pass."""
+        """Whether the line continues: the job has started, or only a limit of its user holds it and other jobs pass."""
         if self._is_limited and (rule := self._held_by_rule(waiting.job)) is not None:
             if rule in SHARED:
                 return False

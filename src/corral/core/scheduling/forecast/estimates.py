@@ -208,7 +208,7 @@ def _estimate(
     calibration: Calibration,
     at_the_latest: float,
 ) -> Estimate | None:
-    """None if the job does not start in every rollout: then no estimate can be computed."""
+    """The estimate of a job; None if the job does not start in every rollout."""
     job_id = job.id
     starts = [rollout.get(job_id, math.inf) for rollout in rollouts]
     is_counted = starts[0] > counted_from
@@ -225,7 +225,7 @@ def _estimate(
 
 
 def _promised(copy: SnapshotCopy, plan: Plan) -> dict[str, float]:
-    """By job: its latest start. There is none while a job without a time limit runs."""
+    """The latest start of each waiting job. There is none while a job without a time limit runs."""
     holding = (job for job in copy.jobs.values() if job.state is not JobState.QUEUED)
     if not all(math.isfinite(job.expected_end) for job in holding):
         return {}
@@ -239,7 +239,7 @@ def _now(now: float) -> Estimate:
 def _unknown_before(
     copy: SnapshotCopy, snapshot: ClusterSnapshot, lengths: Mapping[str, Length], starts: Mapping[str, float]
 ) -> dict[str, int]:
-    """By waiting job: how many jobs without a known run time run or start before it in its pool."""
+    """The number of jobs without a known run time that run or start in the pool before each waiting job."""
     if all(length.is_known for length in lengths.values()):
         return {}
     pools = {queue.name: queue.pool for queue in snapshot.queues.values()}
@@ -259,7 +259,7 @@ def _unknown_before(
 
 
 def basis_text(estimate: Estimate) -> str:
-    """What an estimate is based on, as text for users."""
+    """The basis of an estimate, as text for users."""
     if estimate.rollouts == 1:
         parts = ["the scheduler run forward, with run times that are known"]
     else:

@@ -49,7 +49,7 @@ class Length:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mood:
-    """What distinguishes a rollout: its number, and how late all jobs are in it, from early (negative) to late."""
+    """The identity of a rollout: its number, and how late all jobs are in it, from early (negative) to late."""
 
     number: int = 0
     late: float = 0.0

@@ -261,7 +261,9 @@ def _size_text(features: Features, model: str = "") -> str:
 
 
 def _with_name(one: Features) -> tuple[object, ...] | None:
-    """None for a name without letters: a mere number does not identify a series."""
+    """The key of a series of jobs by name; None for a name without letters: a mere number does not
+    identify a series.
+    """
     pattern = name_pattern(one.name)
     return (one.user, pattern, one.kind) if any(letter.isalpha() for letter in pattern) else None
 

@@ -85,8 +85,9 @@ def claim_of(
 def _claim_on_volume(
     snapshot: ClusterSnapshot, job: Job, reason: Reason, now: float, started: Iterable[tuple[float, Job]]
 ) -> Claim:
-    """Without a claim a writer would wait for ever while new readers come and go. Its turn comes when the last job
-    that uses the volume now has ended; if that time is not known, no job waits for the writer."""
+    """The claim of a writer, which would otherwise wait for ever while new readers start and end. The writer starts
+    when the last job that uses the volume now has ended; if that time is not known, no job waits for the writer.
+    """
     volume = _volume_of(reason)
     starting = {one.id: end for end, one in started}
     ends = [starting[one] if one in starting else snapshot.jobs[one].likely_end_after(now) for one in reason.jobs]

@@ -16,7 +16,7 @@ from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Standing:
-    """What a queue holds, compared with its guarantee, in thousandths of a GPU."""
+    """The GPUs that a queue holds, compared with its guarantee, in thousandths of a GPU."""
 
     held_milli: int
     #: held beyond the guarantee, if any queue of the pool has one
@@ -49,7 +49,7 @@ def is_entitled(snapshot: ClusterSnapshot, job: Job) -> bool:
 
 
 def owed_to_others_milli(snapshot: ClusterSnapshot, queue: Queue) -> int:
-    """What the other queues of the pool are still owed."""
+    """The sum of the unmet guarantees of the pool's other queues."""
     if not counts(snapshot):
         return 0
     others = (snapshot.queues[name] for name in snapshot.guaranteeing.get(queue.pool, ()) if name != queue.name)

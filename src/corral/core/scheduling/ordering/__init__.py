@@ -43,7 +43,7 @@ class RankOf(Protocol):
 
 class RankText(Protocol):
     def __call__(self, job: Job, rules: OrderingRules, now: float) -> str:
-        """What the rank of a job consists of, as text for users."""
+        """The components of a job's rank, as text for users."""
 
 
 def _no_rank(job: Job, rules: OrderingRules, now: float) -> str:

@@ -37,7 +37,7 @@ def cost(job: Job, rules: OrderingRules) -> float:
 
 
 def rank(job: Job, rules: OrderingRules, now: float) -> Rank:
-    """By the remaining cost: a running job only becomes more urgent."""
+    """Ranks by the remaining cost: a running job only becomes more urgent."""
     left = _size(job, rules) * expected_seconds(job, rules, ran_seconds(job, now))
     lead = 0.0 if job.time_limit_seconds is not None else rules.unknown_margin * left
     return Rank(left + rules.ageing * aged_from(job), left, lead)

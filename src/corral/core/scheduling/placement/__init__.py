@@ -24,7 +24,7 @@ class DomainOrder(Protocol):
 
 class GpuOrder(Protocol):
     def __call__(self, fleet: Fleet, slot: Slot, gpus: Sequence[str]) -> list[str]:
-        """These GPUs of the node, the one to be used first at the beginning."""
+        """Sorts these GPUs of the node by the order in which they are used."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

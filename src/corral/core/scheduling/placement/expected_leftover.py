@@ -143,7 +143,7 @@ class Leftover:
 
 
 def leftover_of(mix: Mix, model: str) -> Leftover:
-    """For nodes with this GPU model. Models with the same requests share the cache."""
+    """The leftover of nodes with this GPU model. Models with the same requests share the cache."""
     taken = tuple(p for p in mix.portions if not p.request.models or model in p.request.models)
     return _leftover(taken, math.fsum(map(_weight, mix.portions)))
 

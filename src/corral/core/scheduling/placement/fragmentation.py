@@ -63,7 +63,7 @@ def _idle_gpus_at_stake(state: State, want: Want) -> float | None:
 
 
 class _Growth:
-    """By how much the expected leftover of a node grows if a request is placed on it."""
+    """The growth of a node's expected leftover if a request is placed on it."""
 
     def __init__(self, leftover: Leftover) -> None:
         self._leftover = leftover

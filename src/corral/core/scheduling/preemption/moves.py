@@ -62,7 +62,7 @@ class _Clearing:
 
 
 class MoveSearch:
-    """What one cycle knows about jobs that may be moved."""
+    """The search for jobs that may be moved, within one cycle."""
 
     def __init__(self, preempting: PreemptionView, reserved: Reserved) -> None:
         self._view = preempting

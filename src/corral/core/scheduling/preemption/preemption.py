@@ -55,7 +55,7 @@ class Answer:
 
 
 class PreemptionView:
-    """What one cycle knows about running jobs that may be preempted; computed when first asked for."""
+    """The running jobs that may be preempted in one cycle; computed at the first use."""
 
     def __init__(self, snapshot: ClusterSnapshot, now: float) -> None:
         self.snapshot = snapshot
@@ -147,7 +147,7 @@ class PreemptionView:
         )
 
     def sooner(self, job: Job) -> dict[str, float]:
-        """By job id: the latest end of running jobs that are being preempted, or could be preempted for this job."""
+        """The latest end of running jobs that are being preempted, or could be preempted for this job, by job id."""
         found = {one.id: self.now + one.grace_seconds for one in self.leaving.values()}
         for one, rule, _ in self._after(job):
             if self._frees(job, one, rule) is not None:

@@ -70,8 +70,9 @@ def rank_of(snapshot: ClusterSnapshot, queue: Queue, job: Job, now: float) -> Ra
 
 
 def preempts_from(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> float:
-    """From when on a waiting job preempts by the order of its queue. Under an order by run time it waits a little
-    first: other jobs end all the time. A pinned job, and one before others by its priority, preempts at once."""
+    """The time from which a waiting job preempts by the order of its queue. Under an order by run time it waits a
+    little first: other jobs end all the time. A pinned job, and one before others by its priority, preempts at once.
+    """
     if job.pinned_at is not None or not POLICIES[queue.policy].looks_at_run_times:
         return -math.inf
     return (job.queued_at or 0.0) + snapshot.preemption.patience_seconds
@@ -117,7 +118,7 @@ class ByGuarantee:
 
 
 class ByOrder:
-    """In a queue whose order preempts, a waiting job preempts running jobs that stand after it."""
+    """Lets a waiting job preempt running jobs that rank after it, in a queue whose order preempts."""
 
     rule = PreemptionRule.ORDER
 
@@ -142,7 +143,7 @@ class ByOrder:
         yield from ((one, self._detail(view, queue, job, one)) for one in behind)
 
     def can_reclaim(self, view: PreemptionView, job: Job, planned: PlannedAllocation) -> bool:
-        """By the ranks at this moment: a job that becomes more urgent while it runs keeps its GPUs."""
+        """Compares the ranks at this moment: a job that becomes more urgent while it runs keeps its GPUs."""
         if job.queue != planned.job.queue:
             return False
         own, others = view.rank_of(job), view.rank_of(planned.job)

@@ -93,7 +93,7 @@ def _choose_in(
 
 
 def none_to_spare(victims: Sequence[Candidate], rooms: Sequence[Room], request: Request) -> list[Candidate]:
-    """Of victims whose end makes room on each of these nodes, those that are needed for it, cheapest first.
+    """Reduces victims, whose end makes room on each of these nodes, to those that are needed, cheapest first.
 
     A gang that was chosen for one node may make victims on another node unnecessary.
     """

@@ -25,7 +25,8 @@ class InTheWay:
 
 
 def in_the_way(snapshot: ClusterSnapshot, wanted: Reservation, now: float) -> dict[str, InTheWay]:
-    """By GPU: other reservations in the same window, and jobs that may still run when the window opens.
+    """The conflicts of each GPU: other reservations in the same window, and jobs that may still run when the window
+    opens.
 
     The GPUs of `wanted` do not matter: the answer covers all GPUs.
     """

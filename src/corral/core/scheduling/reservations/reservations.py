@@ -102,7 +102,7 @@ class Reserved:
         return _avoiding(job, self._layout.shut_for_ever(job, pool))
 
     def lent(self, pool: str) -> dict[str, Lent]:
-        """By name: reservations with open windows, and the GPUs of them that jobs of other users hold."""
+        """The reservations with open windows, by name, and their GPUs that jobs of other users hold."""
         known = self._lent.get(pool)
         if known is None:
             known = self._lent[pool] = self._find_lent(pool)

@@ -47,7 +47,7 @@ class ApiError(Exception):
 
 
 class ApiNotFound(ApiError):
-    """There is no such object."""
+    """The object does not exist."""
 
 
 class ApiConflict(ApiError):
@@ -130,7 +130,7 @@ class ApiClient:
         return self._access
 
     def streams(self) -> httpx.AsyncClient:
-        """For watches and logs. The caller closes it, in the same event loop."""
+        """An asynchronous client for watches and logs. The caller closes it, in the same event loop."""
         transport = httpx.AsyncHTTPTransport(
             verify=self._context,
             trust_env=False,

@@ -38,7 +38,7 @@ class NoToken:
         return ""
 
     def refuse(self, token: str) -> None:
-        """There is none to replace."""
+        """Does nothing: there is no token to replace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class StaticToken:
         return self.value
 
     def refuse(self, token: str) -> None:
-        """There is no other."""
+        """Does nothing: there is no other token."""
 
 
 class TokenFile:

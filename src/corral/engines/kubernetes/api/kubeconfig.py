@@ -78,7 +78,7 @@ def in_cluster(environ: Mapping[str, str], service_account: Path = SERVICE_ACCOU
 
 
 def read_kubeconfig(paths: Sequence[Path], context: str | None = None) -> Access:
-    """Of several files, the first that has an entry counts. Raises KubeconfigError."""
+    """Reads kubeconfig files. The first file that has an entry counts. Raises KubeconfigError."""
     files = [_File(path, _document(path)) for path in paths if path.exists()]
     if not files:
         raise KubeconfigError(f"{', '.join(map(str, paths))}: there is no such file")

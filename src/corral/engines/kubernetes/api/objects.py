@@ -51,8 +51,9 @@ def amounts(resources: Mapping[str, Any] | None) -> Counter[str]:
 
 
 def requests_of(pod: Json) -> Counter[str]:
-    """What the scheduler reserves for a pod: its containers together, or more if one of its init containers needs more,
-    and the overhead of its runtime. A pod counts as one of the node's pods."""
+    """The resources that the scheduler reserves for a pod: those of its containers together, or more if one of its init
+    containers needs more, and the overhead of its runtime. A pod counts as one of the node's pods.
+    """
     spec = pod["spec"]
     sidecars, longest = Counter[str](), Counter[str]()
     for one in spec.get("initContainers") or ():

@@ -35,7 +35,7 @@ def forward(access: Access, path: str, port: int) -> socket.socket:
 
 
 def _to_pod(connection: ClientConnection, inside: socket.socket) -> None:
-    """Until this end closes."""
+    """Copies data to the pod until this end closes."""
     try:
         while piece := inside.recv(_PIECE_BYTES):
             connection.send(bytes([_DATA]) + piece)
@@ -46,7 +46,7 @@ def _to_pod(connection: ClientConnection, inside: socket.socket) -> None:
 
 
 def _from_pod(connection: ClientConnection, inside: socket.socket) -> None:
-    """Until the pod closes, or reports an error: then the user of the socket sees its end."""
+    """Copies data from the pod until it closes or reports an error; then the user of the socket sees the end."""
     #: each channel begins with the number of the port
     begun: set[int] = set()
     try:

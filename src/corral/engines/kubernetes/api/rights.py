@@ -67,7 +67,7 @@ RIGHTS: tuple[Right, ...] = (
 
 
 def missing_rights(api: ApiClient, namespace: str) -> Iterator[Right]:
-    """Those that this account does not have. Raises ApiError and ApiUnavailable."""
+    """Yields the rights that this account lacks. Raises ApiError and ApiUnavailable."""
     for right in RIGHTS:
         if not _has(api, right, namespace):
             yield right

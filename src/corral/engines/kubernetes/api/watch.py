@@ -47,7 +47,7 @@ class Listener(Protocol):
     """Called in the event loop."""
 
     def replace(self, items: Sequence[Json]) -> None:
-        """These are all objects now."""
+        """Replaces all known objects by these."""
 
     def put(self, item: Json) -> None:
         """The object is new, or has changed."""
@@ -56,7 +56,7 @@ class Listener(Protocol):
         """The object is gone."""
 
     def failed(self, error: Exception) -> None:
-        """Nothing is known at this moment."""
+        """Reports that the state is unknown at this moment."""
 
 
 async def followed(watch: Watch, listener: Listener) -> None:
@@ -69,7 +69,9 @@ async def followed(watch: Watch, listener: Listener) -> None:
 
 
 async def may_list(client: httpx.AsyncClient, path: str) -> bool:
-    """Whether this account has the right to. An API server that does not answer leaves it to the watch to say so."""
+    """Whether this account may list these objects. True if the API server does not answer: then the watch reports the
+    error.
+    """
     try:
         response = await client.get(path, params={"limit": "1"})
     except (httpx.HTTPError, CredentialError):
@@ -90,7 +92,7 @@ class Watch:
         self.requests = 0
 
     async def run(self) -> None:
-        """Until the task is cancelled. Raises ApiError if the API server refuses it for good."""
+        """Watches until the task is cancelled. Raises ApiError if the API server refuses the watch permanently."""
         pause = FIRST_PAUSE_SECONDS
         while True:
             try:

@@ -36,8 +36,9 @@ _MAX_SIGNAL = 64
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
-    """What the wrapper wrote. A job can write this file, too: numbers are limited, and a message that the wrapper does
-    not write counts as none."""
+    """The report of the wrapper. A job can write this file, too: numbers are limited, and a message that the wrapper
+    does not write counts as none.
+    """
 
     word: str
     code: int | None
@@ -49,7 +50,7 @@ class Report:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Known:
-    """What the engine knows about an instance besides its pod."""
+    """The engine's knowledge of an instance besides its pod."""
 
     was_stopped: bool
     limit_seconds: float | None

@@ -64,7 +64,7 @@ class Attempt:
         return len(self.nodes) > 1
 
     def status(self) -> AttemptStatus | None:
-        """None while it has no pods: then it may be launched again."""
+        """The attempt's status; None while it has no pods: then it may be launched again."""
         if self.verdict is not None:
             return self.verdict
         if not self.up and not self.exits:
@@ -125,7 +125,7 @@ def record(records: Records, attempt_id: str, document: dict[str, Any]) -> Attem
 
 
 def load(records: Records, attempt_id: str) -> Attempt | None:
-    """None if a crash has cut off the order."""
+    """Loads a recorded attempt; None if a crash has cut off the order."""
     notes = records.notes(attempt_id)
     if not notes or "nodes" not in notes[0]:
         return None

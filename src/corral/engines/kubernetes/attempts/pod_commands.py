@@ -105,7 +105,7 @@ class PodCommands:
         self._patch(name, {"spec": {"schedulingGates": []}})
 
     def begin(self, names: Iterable[str], address: str) -> None:
-        """Let the programs of a gang begin; `address` is that of its first instance."""
+        """Starts the programs of a gang; `address` is that of its first instance."""
         body: Json = {"metadata": {"annotations": {START_ANNOTATION: address}}}
         for name in names:
             self._patch(name, body)

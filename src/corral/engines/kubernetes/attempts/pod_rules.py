@@ -66,7 +66,7 @@ class PodRules:
     #: the CPUs that a job requests which asks for none, in thousandths for each GPU
     cpu_milli_per_gpu: int = 0
     pending_seconds: float = PENDING_SECONDS
-    #: how long Kubernetes may hear nothing from a node before its jobs move
+    #: how long a node may send no heartbeat to Kubernetes before its jobs move
     lost_seconds: float = LOST_SECONDS
     #: how long a pull that may succeed later is tried
     pull_seconds: float = 300.0

@@ -1,4 +1,4 @@
-"""From a launch order to pods: names, labels, and the specification of each pod. Pure.
+"""Converts a launch order into pods: names, labels, and the specification of each pod. Pure.
 
 Pods pass the `restricted` Pod Security Standard. A pod is pinned to the node of the plan by node affinity and placed by
 the cluster's own scheduler, which decides races with pods of others.
@@ -185,7 +185,7 @@ def make_pod(
 
 
 def _account(owner: PodOwner) -> Json:
-    """As the standard `restricted` wants it."""
+    """The security context that the standard `restricted` requires."""
     return {
         "runAsNonRoot": True,
         "runAsUser": owner.uid,

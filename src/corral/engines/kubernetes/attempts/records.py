@@ -56,7 +56,9 @@ class Records:
         return any((self.root / name / attempt_id).exists() for name in _DIRECTORIES[:3])
 
     def note(self, attempt_id: str, document: dict[str, Any], *, sync: bool = False) -> None:
-        """With `sync` it survives a crash of the machine. What is not synced can be read again from Kubernetes."""
+        """Appends a note. With `sync` it survives a crash of the machine; other notes can be read again from
+        Kubernetes.
+        """
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         descriptor = os.open(self.root / "orders" / attempt_id, flags, 0o600)
         try:
@@ -67,7 +69,7 @@ class Records:
             os.close(descriptor)
 
     def notes(self, attempt_id: str) -> list[dict[str, Any]]:
-        """In the order in which they were written; a line that a crash has cut off is left out."""
+        """The notes in the order in which they were written; a line that a crash has cut off is left out."""
         lines = read_bytes(str(self.root / "orders" / attempt_id)).split(b"\n")[:-1]
         return [body for body in map(parse_json, lines) if body is not None]
 

@@ -121,7 +121,7 @@ class PodTracker:
         return exit_of(pod, replace(known, up_at=attempt.up.get(rank)))
 
     def _gone(self, attempt: Attempt, rank: int, now: float) -> InstanceExit | None:
-        """There is no such pod, as far as the watch has shown."""
+        """The exit of an instance whose pod is missing in the watch."""
         if rank in attempt.ends:
             # Another user of Kubernetes has removed it while its log was read.
             return attempt.ends[rank]
@@ -206,12 +206,12 @@ class PodTracker:
         return self._rules.pull_seconds if failing.kind is WaitKind.PULL else CREATION_SECONDS
 
     def _end_all(self, attempt: Attempt, reason: EndReason, message: str) -> None:
-        """None of it has begun, and none will."""
+        """Ends an attempt none of whose programs has begun."""
         for name in attempt.pods:
             self._commands.stop(name, 1)
         pod_attempt.conclude(self._records, attempt, reason, message)
 
 
 def is_of(attempt: Attempt, rank: int, pod: Json) -> bool:
-    """Not a pod of the same name that another user of Kubernetes has made."""
+    """Whether the pod belongs to the attempt: another user of Kubernetes may have made one of the same name."""
     return key_of(pod) == attempt.key and attempt.seen.get(rank, pod["metadata"]["uid"]) == pod["metadata"]["uid"]

@@ -46,7 +46,7 @@ class Wait:
 
 
 def wait_of(pod: Json) -> Wait:
-    """Of a pod whose container has not been started."""
+    """The reason why a pod waits whose container has not been started."""
     if not pod["spec"].get("nodeName"):
         words = str(condition(pod, "PodScheduled").get("message") or "")
         return Wait(kind=WaitKind.UNPLACED, message=words or "not placed yet")

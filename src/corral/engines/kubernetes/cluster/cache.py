@@ -21,7 +21,7 @@ INSTALLATION_LABEL = "corral/installation"
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What one pod of others holds on a node."""
+    """The resources that one pod of others holds on a node."""
 
     node: str
     requests: Counter[str]
@@ -102,7 +102,7 @@ class PodCache:
             return dict(self._own)
 
     def others(self) -> dict[str, Counter[str]]:
-        """What pods that are not this installation's hold, by node."""
+        """The resources that pods of others hold, by node."""
         with self._lock:
             return {node: Counter(held) for node, held in self._sums.items()}
 
@@ -137,8 +137,9 @@ def _key(pod: Json) -> tuple[str, str]:
 class NodeCache:
     """Implements `Listener`. Safe for several threads. `changed` is called after each change.
 
-    Kubernetes says that it hears nothing from a node also after an API server was away for a minute, until the next
-    heartbeats arrive. So a node is lost when it was said for `lost_seconds` without a break of the watch."""
+    Kubernetes also reports nodes without heartbeats after an API server was away for a minute, until the next
+    heartbeats arrive. So a node counts as lost when it was reported for `lost_seconds` without a break of the watch.
+    """
 
     def __init__(self, changed: Callable[[], None], lost_seconds: float, capacities: Capacities) -> None:
         self._changed = changed
@@ -186,12 +187,12 @@ class NodeCache:
             return dict(self._nodes)
 
     def silent(self) -> frozenset[str]:
-        """Nodes from which Kubernetes hears nothing."""
+        """The nodes from which Kubernetes receives no heartbeats."""
         with self._lock:
             return frozenset(self._silent_since)
 
     def lost(self) -> frozenset[str]:
-        """Those of them that are lost."""
+        """The silent nodes that count as lost."""
         until = time.monotonic() - self._lost_seconds
         with self._lock:
             return frozenset(name for name, since in self._silent_since.items() if since <= until)
@@ -204,19 +205,19 @@ class NodeCache:
 
 
 def is_silent(node: Json) -> bool:
-    """Kubernetes hears nothing from its kubelet."""
+    """Whether Kubernetes receives no heartbeats of the node's kubelet."""
     return condition(node, "Ready").get("status") == "Unknown"
 
 
 def _lean(node: Json) -> Json:
-    """Without what the engine does not read: a node lists every image that it has."""
+    """The node without fields that the engine does not read: a node lists every image that it has."""
     status = {key: value for key, value in (node.get("status") or {}).items() if key != "images"}
     metadata = {key: value for key, value in node["metadata"].items() if key != "managedFields"}
     return {"metadata": metadata, "spec": node.get("spec") or {}, "status": status}
 
 
 def _words(node: Json) -> object:
-    """What can change a decision: not the time of the last heartbeat."""
+    """The fields of a node that can change a decision, without the time of the last heartbeat."""
     conditions = [(one["type"], one.get("status")) for one in node["status"].get("conditions") or ()]
     metadata = node["metadata"]
     return (node["spec"], conditions, node["status"].get("allocatable"), node["status"].get("capacity"),

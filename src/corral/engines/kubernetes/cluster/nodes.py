@@ -193,8 +193,9 @@ def _node(node: Json, others: Counter[str], named: frozenset[str], rules: FleetR
 
 
 def _taken_gpus(gpus: Sequence[tuple[str, Gpu]], taken: Mapping[str, int], named: frozenset[str]) -> tuple[str, ...]:
-    """As many of each resource as others hold: first GPUs that no plan of corral names. If others hold more than plans
-    leave, a plan waits in Kubernetes for them."""
+    """The GPUs of each resource that others hold: first those that no plan of corral names. If others hold more than
+    plans leave, a plan waits in Kubernetes for them.
+    """
     left = Counter(taken)
     found = []
     for resource, gpu in sorted(gpus, key=lambda one: (one[1].id in named, -one[1].index)):
@@ -227,7 +228,7 @@ def _model(node: Json, resource: str, rules: FleetRules) -> str:
 
 
 def _memory(node: Json, resource: str) -> int:
-    """Of a share: its part of the device's memory."""
+    """The memory of a GPU resource; for a share, its part of the device's memory."""
     whole = resource.removesuffix(_SHARED_RESOURCE)
     text = labels_of(node).get(GPU_MEMORY_LABEL if not _MIG.fullmatch(whole) else f"{whole}.memory", "")
     return int(text) * MIB // _sharers(node, resource) if text.isdigit() else 0

@@ -1,4 +1,6 @@
-"""What pods that are not of live attempts hold on each node, and which GPUs plans of corral name there. Pure."""
+"""The resources that pods without a live attempt hold on each node, and the GPUs that plans of corral
+name there. Pure.
+"""
 
 from __future__ import annotations
 

@@ -38,11 +38,11 @@ class ClusterWatches:
 
     @property
     def note(self) -> str:
-        """What cannot be seen; "" if everything can."""
+        """The text about what cannot be observed; "" if everything can."""
         return "" if self._sees_others else _OTHERS_UNKNOWN
 
     def wait_for_lists(self) -> None:
-        """Until both watches have answered for the first time, but not longer than FIRST_LIST_SECONDS after the
+        """Waits until both watches have answered for the first time, but not longer than FIRST_LIST_SECONDS after the
         start."""
         while self.trouble == "not asked yet" and time.monotonic() < self._waited_for_until:
             time.sleep(0.005)

@@ -42,7 +42,7 @@ class PullStopped(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ContainerEnd:
-    """What the runtime reports about a container that ended. `has_started` is None if it reports nothing."""
+    """The runtime's report about a container that ended. `has_started` is None if it reports nothing."""
 
     has_started: bool | None
     oom_killed: bool = False

@@ -238,7 +238,7 @@ def _volumes(order: ContainerOrder) -> list[str]:
 
 
 def _mounts(order: ContainerOrder) -> list[ContainerMount]:
-    """Of two mounts with the same path in the container the later one counts."""
+    """The mounts of the container. Of two with the same path in the container the later one counts."""
     mounts = (ContainerMount(source=order.tmp, target=CONTAINER_TMP), *order.mounts)
     return list({mount.target: mount for mount in mounts}.values())
 

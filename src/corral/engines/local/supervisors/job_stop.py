@@ -44,7 +44,7 @@ class JobStop:
             self._limit_at = time.monotonic() + seconds
 
     def milliseconds_to_wait(self, *, has_ended: bool) -> float | None:
-        """Until `act` is due without a signal; `has_ended`: the main process is gone."""
+        """The time until `act` is due without a signal; `has_ended`: the main process has ended."""
         due = [at for at in (self._kill_at, None if self._stopping else self._limit_at) if at is not None]
         if self._stopping and self._container and not has_ended:
             due.append(time.monotonic() + KILL_AGAIN_SECONDS)

@@ -29,7 +29,7 @@ _RUNTIME_FAILED = 125
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ending:
-    """What the supervisor observed of its job."""
+    """The supervisor's observations of the end of its job."""
 
     exit_code: int
     signal_number: int | None

@@ -1,4 +1,4 @@
-"""What an engine writes into its root once, for all its attempts: its id, and the script that nodes run."""
+"""The files that an engine writes into its root once, for all its attempts: its id, and the script that nodes run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a launch order to a Slurm job: what is refused at once, the submission, and the environment."""
+"""Converts a launch order into a Slurm job: immediate refusals, the submission, and the environment."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _meeting_port(order: LaunchOrder) -> int | None:
 
 
 def run_as(submitter: Submitter | None) -> Account | None:
-    """None if the job is submitted as the server's own account."""
+    """The account that submits the job; None for the server's own account."""
     if submitter is None or submitter.account.uid == os.geteuid():
         return None
     return Account(uid=submitter.account.uid, gid=submitter.account.gid, groups=submitter.account.groups)

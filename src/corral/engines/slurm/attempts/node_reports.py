@@ -18,7 +18,7 @@ _LINE = re.compile(rb"([A-Za-z0-9_-]{1,64}\.\d{1,9})\.\d{1,9}")
 
 
 class NodeReports:
-    """For one reader at a time."""
+    """Reads the reports of nodes. For one reader at a time."""
 
     def __init__(self, path: str) -> None:
         self._path = path

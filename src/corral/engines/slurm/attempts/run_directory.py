@@ -266,8 +266,9 @@ def write_text(path: str | Path, text: str, *, mode: int = 0o600, sync: bool = T
 
 
 def append(path: str, line: str, *, sync: bool = False) -> None:
-    """With `sync` the line survives a crash of the machine. The order of an attempt must; everything else can be found
-    out, or ends that attempt."""
+    """Appends a line. With `sync` it survives a crash of the machine. The order of an attempt must survive; a loss of
+    other lines can be repaired, or ends that attempt.
+    """
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         os.write(descriptor, line.encode())

@@ -81,7 +81,7 @@ class Attempt:
         return f"{mark}{self.id}-{self.secret}" if self.secret else f"{mark}{self.id}"
 
     def status(self) -> AttemptStatus | None:
-        """None while the attempt has no job: then it may be launched again."""
+        """The attempt's status; None while it has no job: then it may be launched again."""
         if self.verdict is not None:
             return self.verdict
         instances = self.instances()
@@ -214,7 +214,9 @@ def create(layout: Layout, order: LaunchOrder, now: float, owner: JobOwner) -> A
 
 
 def note_job(layout: Layout, attempt: Attempt, job_id: int) -> None:
-    """If a crash loses this, the job is found again by its name, which contains the attempt's secret."""
+    """Records the Slurm job of an attempt. If a crash loses the record, the job is found again by its name, which
+    contains the attempt's secret.
+    """
     attempt.job_id, attempt.given_at, attempt.is_confirmed = job_id, clock(), False
     _note(layout, attempt, {"job": job_id}, sync=False)
 
@@ -231,7 +233,7 @@ def _note(layout: Layout, attempt: Attempt, document: Mapping[str, Any], *, sync
 
 
 def load(layout: Layout, attempt_id: str) -> Attempt | None:
-    """None if it was never ordered."""
+    """Loads a recorded attempt; None if it was never ordered."""
     lines = run_directory.read_lines(layout.order(attempt_id))
     if not lines:
         return None

@@ -165,7 +165,7 @@ class JobTracker:
                 attempt.lose(f"Slurm does not know its job {attempt.job_id} any more", now)
 
     def _accounted(self, job_ids: Sequence[int], now: float) -> list[SlurmJob] | None:
-        """None if the accounting does not answer. Not every cluster has one."""
+        """The jobs in Slurm's accounting; None if it does not answer. Not every cluster has one."""
         if now < self._accounting_again_at:
             return None
         try:

@@ -51,7 +51,7 @@ class FleetRules:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Others:
-    """What other jobs than corral's hold on a node."""
+    """The resources that jobs of others hold on a node."""
 
     gpus: int = 0
     cpus: int = 0
@@ -80,8 +80,9 @@ def nodes_seen(
 
 
 def vanished(seen: Iterable[SlurmNode], known: Mapping[str, SlurmNode], held: Iterable[str]) -> list[SlurmNode]:
-    """Those of `held` that Slurm no longer lists, as they were known: the state of the jobs shows whether they are
-    over."""
+    """The last known state of the nodes in `held` that Slurm no longer lists: the state of the jobs shows whether they
+    are over.
+    """
     listed = {node.name for node in seen}
     gone = sorted(name for name in held if name not in listed and name in known)
     return [replace(known[name], state="UNKNOWN") for name in gone]
@@ -100,9 +101,10 @@ def unexplained(seen: Iterable[SlurmNode], jobs: Iterable[SlurmJob]) -> dict[str
 def others_use(
     jobs: Iterable[SlurmJob], own: Collection[int], lost: Mapping[str, int] | None = None
 ) -> dict[str, Others]:
-    """What jobs hold on each node, without corral's own. Computed from one list: subtracting corral's jobs from Slurm's
-    totals would mix two moments, and count a job of corral that has just begun or ended as another user's. `lost` are
-    GPUs that no job has and no job can get."""
+    """The resources that jobs other than corral's hold on each node. Computed from one list: subtracting corral's jobs
+    from Slurm's totals would mix two moments, and count a job of corral that has just begun or ended as another user's.
+    `lost` are GPUs that no job has and no job can get.
+    """
     gpus: Counter[str] = Counter(lost or {})
     cpus: Counter[str] = Counter()
     memory: Counter[str] = Counter()

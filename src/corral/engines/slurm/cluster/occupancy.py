@@ -1,4 +1,5 @@
-"""Which Slurm jobs hold GPUs: jobs of corral's attempts, jobs whose attempt is over, and GPUs that no known job holds.
+"""Finds the Slurm jobs that hold GPUs: jobs of corral's attempts, jobs whose attempt is over, and GPUs that no known
+job holds.
 
 A job is corral's by its id and by its account; any user can choose its name.
 

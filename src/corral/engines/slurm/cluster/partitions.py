@@ -99,12 +99,14 @@ def closed_nodes(partitions: Sequence[Partition], named: Sequence[str]) -> dict[
 
 
 def partitions_in(table: str) -> list[Partition]:
-    """From `scontrol --oneliner show partition`."""
+    """Parses the output of `scontrol --oneliner show partition`."""
     return [_parse_partition(line) for line in table.splitlines() if line.startswith("PartitionName=")]
 
 
 def partitions_of(document: Mapping[str, Any]) -> list[Partition]:
-    """From slurmrestd. Versions v0.0.40 to v0.0.44 do not report which partition is the default, or special."""
+    """Parses the answer of slurmrestd. Versions v0.0.40 to v0.0.44 do not report which partition is the default, or
+    special.
+    """
     return [_of_json(item) for item in document.get("partitions") or ()]
 
 
@@ -157,7 +159,7 @@ class Partitions:
 
 
 def _ranked(partitions: Sequence[Partition], named: Sequence[str]) -> list[Partition]:
-    """In the order of preference."""
+    """The partitions in the order of preference."""
     if named:
         by_name = {one.name: one for one in partitions}
         return [by_name[name] for name in named if name in by_name]
@@ -238,7 +240,7 @@ def _node_names(text: Any) -> frozenset[str]:
 
 
 def _minutes_in(text: str) -> int | None:
-    """From `1-12:30:00`. Words (UNLIMITED, NONE) mean no limit."""
+    """Parses a duration such as `1-12:30:00`. Words (UNLIMITED, NONE) mean no limit."""
     days, _, rest = text.rpartition("-")
     parts = rest.split(":")
     if len(parts) != 3 or not all(part.isdigit() for part in (*parts, days or "0")):

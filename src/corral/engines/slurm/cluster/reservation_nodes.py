@@ -20,7 +20,7 @@ _OPTION = "--reservation"
 
 
 def reservations_in(options: Sequence[str]) -> tuple[str, ...]:
-    """From `--reservation=a,b`, or the same as two arguments."""
+    """Reads the names from `--reservation=a,b`, or the same as two arguments."""
     parts = [word.partition("=") for word in options]
     named = [value for name, gap, value in parts if name == _OPTION and gap]
     named += [after for word, after in itertools.pairwise(options) if word == _OPTION]
@@ -35,8 +35,10 @@ class ReservationNodes:
         self._asked_at = float("-inf")
 
     def nodes(self, seen: Iterable[SlurmNode], now: float) -> frozenset[str] | None:
-        """None if jobs are submitted to no reservation. All nodes if Slurm reports nothing about the reservation: it
-        may be hidden from this account, and if it does not exist, Slurm refuses the jobs with a message."""
+        """The nodes of the reservations; None if jobs are submitted to no reservation. All nodes if Slurm reports
+        nothing about the reservation: it may be hidden from this account, and if it does not exist, Slurm refuses the
+        jobs with a message.
+        """
         if not self._names:
             return None
         if now >= self._asked_at + ASK_SECONDS:

@@ -155,8 +155,7 @@ class SlurmCommands:
         return shutil.which(self._found(program)) is not None
 
     def nodes(self) -> list[SlurmNode]:
-        """In versions in which sinfo's JSON lists nodes, scontrol has no JSON; in versions in which scontrol has it,
-        sinfo's JSON lists something else."""
+        """Lists nodes. In some versions only sinfo lists nodes as JSON, in others only scontrol."""
         arguments = self._nodes  # another thread may change it meanwhile
         try:
             return nodes_of(self._json(*arguments))

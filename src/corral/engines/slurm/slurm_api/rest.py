@@ -96,7 +96,7 @@ class SlurmRest:
         return partitions_of(self._asked("GET", "slurm/{}/partitions"))
 
     def live(self) -> list[SlurmJob]:
-        """By squeue if that sees as much: slurmrestd lists every job that the controller remembers."""
+        """The live jobs, by squeue if it shows as much: slurmrestd lists every job that the controller remembers."""
         if self._sees_by_squeue():
             try:
                 return self._commands.live()

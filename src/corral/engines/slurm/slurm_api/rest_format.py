@@ -218,8 +218,9 @@ def _without_none(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _refusals(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """From v0.0.42 on: refusals of a cancel or a signal, job by job under a good status. Earlier versions do not report
-    them."""
+    """The refusals of a cancel or a signal for single jobs under a good status. Versions before v0.0.42 do not report
+    them.
+    """
     found = document.get("status")
     parts = [item.get("error") for item in found if isinstance(item, Mapping)] if isinstance(found, list) else []
     return [error for error in parts if isinstance(error, Mapping) and error.get("code")]

@@ -126,7 +126,7 @@ def nodes_of(document: Mapping[str, Any]) -> list[SlurmNode]:
 
 
 def jobs_of(document: Mapping[str, Any]) -> list[SlurmJob]:
-    """From squeue, or from sacct. Raises Unreadable."""
+    """Reads jobs from squeue or sacct. Raises Unreadable."""
     return _each(document, "jobs", _job)
 
 
@@ -160,7 +160,7 @@ def gpus_in(text: str) -> dict[str, int]:
 
 
 def memory_mib(totals: str) -> int:
-    """From `cpu=1,mem=100M,node=1`."""
+    """Reads the memory from text such as `cpu=1,mem=100M,node=1`."""
     found = _MEMORY.search(totals)
     return int(float(found[1]) * _UNITS.get(found[2], 1)) if found else 0
 

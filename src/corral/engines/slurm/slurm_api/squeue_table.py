@@ -50,7 +50,7 @@ _WHOLE = ("tres-alloc", "NodeList")
 
 
 def new_nonce() -> str:
-    """For one call."""
+    """A nonce for one call."""
     return secrets.token_hex(8)
 
 

@@ -40,7 +40,8 @@ router = resource_router("/auth", "sign-in")
     dependencies=[Depends(check_own_page)],
 )
 async def login(body: LoginCreate, request: Request, context: Context) -> Response:
-    """With `token_name` the answer contains a bearer token; without it, the answer sets a session cookie.
+    """Sign in with a password. With `token_name` the answer contains a bearer token; without it, the answer sets a
+    session cookie.
 
     A one-time password gives no token: send `new_password`, too, which replaces it. A session opened with a one-time
     password can only replace the password.

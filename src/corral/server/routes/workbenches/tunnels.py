@@ -43,7 +43,7 @@ async def tunnel(websocket: WebSocket, job: str, port: Port = None) -> None:
 async def _carried(
     websocket: WebSocket, context: ServerContext, identity: Identity, job: str, port: int | None
 ) -> None:
-    """Until one end closes the connection. Raises Problem before it is accepted."""
+    """Copies data until one end closes the connection. Raises Problem before it is accepted."""
     record = await context.read(_running, identity.caller(), job)
     inside = await _connected(context, identity.user, record, port)
     try:

@@ -94,7 +94,7 @@ def _create_usage() -> None:
 
 
 def _tell_past_usage(connection: sa.Connection) -> None:
-    """What attempts held before usage was kept, as far as attempts and jobs tell it; nothing of it was measured."""
+    """Derives the usage of earlier attempts from attempts and jobs; nothing of it was measured."""
     rows: list[dict[str, Any]] = []
     columns = "job_id number job_name user_name group_name kind queue pool model nodes gpu_milli gpu_ids queued_at"
     columns += " planned_at started_at ended_at end_reason outcome"

@@ -1,4 +1,4 @@
-"""From readings to a GPU's health: stories, and what holds for any readings at all."""
+"""A GPU's health after readings: stories, and properties for any readings."""
 
 from __future__ import annotations
 

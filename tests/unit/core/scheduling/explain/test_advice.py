@@ -1,4 +1,4 @@
-"""What is proposed to the owner of a job that waits: only what there is room for, and nothing silly."""
+"""Proposals to the owner of a waiting job: only useful changes that there is room for."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def test_every_waiting_job_has_an_answer_with_true_numbers(history: History) -> 
 
 
 class Recount:
-    """What is held and free after a plan's starts, from allocations alone."""
+    """The held and free resources after a plan's starts, computed from allocations alone."""
 
     def __init__(self, snapshot: ClusterSnapshot, plan: Plan) -> None:
         self.snapshot = snapshot

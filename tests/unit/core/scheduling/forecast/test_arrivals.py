@@ -1,4 +1,4 @@
-"""Those who come next: as the last day was, so the next one is supposed to be."""
+"""Future arrivals, which are expected to be like those of the last day."""
 
 from __future__ import annotations
 

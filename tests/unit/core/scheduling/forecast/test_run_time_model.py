@@ -353,7 +353,7 @@ def test_a_job_falls_behind_as_it_proves_to_be_one_of_the_long() -> None:
 
 
 def test_a_lost_attempt_says_that_a_job_takes_longer_and_no_more() -> None:
-    """Its like take 60 s, or 100. What was lost is to be done again, and attempts that were lost do not add up."""
+    """Similar jobs take 60 s, or 100. Lost work is to be done again, and lost attempts do not add up."""
     known = Prediction(p50_seconds=60.0, p90_seconds=100.0, samples=8)
     rules = OrderingRules(unknown_seconds=50.0)
     for job in (

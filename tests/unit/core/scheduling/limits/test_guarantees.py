@@ -1,4 +1,4 @@
-"""What queues hold, have borrowed and are owed."""
+"""The held, borrowed and owed GPUs of queues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who goes on elsewhere so that another job has room: one cycle at a time."""
+"""Jobs that are moved to make room for another job: one cycle at a time."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def small(serial: int, on: dict[str, tuple[int, ...]], left: float = 100.0, **va
 
 
 def moved(plan: Plan) -> dict[str, str]:
-    """Where those go who are moved."""
+    """The new nodes of moved jobs."""
     return {one.job_id: one.to.grants[0].node for one in plan.preemptions if one.to is not None}
 
 

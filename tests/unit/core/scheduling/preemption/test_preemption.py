@@ -1,4 +1,4 @@
-"""Who is preempted for whom: one cycle at a time."""
+"""The victims of each preempting job: one cycle at a time."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def test_a_gang_that_has_waited_long_takes_back_nodes_from_jobs_that_passed_it()
     ],
 )
 def test_a_gang_leaves_others_alone(patience: float | None, small: dict[str, Any]) -> None:
-    """Its patience is not over, or the other one writes no checkpoints, is older, or must not be preempted."""
+    """The patience of the gang is not over, or the other job writes no checkpoints, is older, or is not preemptible."""
     snapshot = snapshot_of(rules(gang_patience_seconds=patience), *gang_and_small(**small))
     plan = schedule(snapshot, NOW)
     assert not plan.preemptions

@@ -1,4 +1,4 @@
-"""Who is preempted on one node and on several: the cheapest, no more than needed, and whatever their number."""
+"""Victims on one node and on several: the cheapest, and no more than needed, for any number of candidates."""
 
 from __future__ import annotations
 

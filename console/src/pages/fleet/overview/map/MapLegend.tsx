@@ -7,7 +7,7 @@ import { useTexts } from "@/texts/texts";
 
 const OWNERS = 8;
 
-/** What colours and shapes mean. */
+/** The legend of colours and shapes. */
 export function MapLegend({ coloring, legend }: { coloring: Coloring; legend: Legend }) {
   const t = useTexts(texts);
   const format = useFormat();

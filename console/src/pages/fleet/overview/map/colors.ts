@@ -1,4 +1,4 @@
-/** What the map's colours mean. Shapes tell what is wrong; colours only how much, or whose. */
+/** The colours of the map. Shapes show faults; colours only show amounts, or users. */
 import { SERIES_COLORS } from "@/charts/colors";
 import type { Gpu } from "@/pages/fleet/overview/map/gpus";
 
@@ -9,7 +9,7 @@ export function isColoring(text: string): text is Coloring {
   return COLORINGS.some((one) => one === text);
 }
 
-/** From least to most. Both begin near the panel's own ground, and end where they stand out from it. */
+/** The colour scales, from the least to the most. Both begin near the panel's background and end in contrast to it. */
 const AMOUNT = {
   dark: ["#1f3350", "#1f5f86", "#2493a0", "#41b78f", "#9bd26d", "#f0e25a"],
   light: ["#d7e6f2", "#9fd0d8", "#5cb4bd", "#2b8fae", "#27609b", "#2a2f75"],
@@ -44,7 +44,9 @@ export function scaleOf(coloring: Coloring, gpus: readonly Gpu[], dark: boolean)
   return undefined;
 }
 
-/** To the next 1, 2 or 5 with zeros behind it, or its half: steady while readings wander. */
+/**
+ * Rounds up to the next 1, 2 or 5 with zeros behind it, or its half, so that the scale is steady while readings vary.
+ */
 export function roundUp(value: number): number {
   if (value <= 0) return 1;
   const unit = 10 ** Math.floor(Math.log10(value));

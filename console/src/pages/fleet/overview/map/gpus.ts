@@ -14,7 +14,7 @@ export interface Gpu {
   /** The part that jobs hold, 0 to 1. */
   readonly allocated: number;
   readonly owner: string | null;
-  /** Its id, where the viewer may see it. */
+  /** The id of the job, if the user may see it. */
   readonly job: string | null;
   readonly utilization: number | null;
   /** The used part, 0 to 1. */

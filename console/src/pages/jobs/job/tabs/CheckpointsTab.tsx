@@ -1,4 +1,4 @@
-/** What the job's program has saved, and a button that asks it to save now. */
+/** The checkpoints of the job's program, and a button that asks it to save now. */
 import { Code, Group, Text } from "@mantine/core";
 import { CircleCheck, Save, TriangleAlert } from "lucide-react";
 import { useMemo } from "react";

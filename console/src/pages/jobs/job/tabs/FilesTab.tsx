@@ -1,4 +1,4 @@
-/** What the job wrote into its output directory: folders to walk through, files to download. */
+/** The files in the job's output directory, to browse and download. */
 import { Button } from "@mantine/core";
 import { Download, FolderOpen } from "lucide-react";
 import { useMemo } from "react";

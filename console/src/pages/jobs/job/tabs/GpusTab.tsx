@@ -1,4 +1,4 @@
-/** What the job's GPUs did while it held them. */
+/** The use of the job's GPUs while it held them. */
 import { SegmentedControl, SimpleGrid } from "@mantine/core";
 import { CircuitBoard } from "lucide-react";
 import { useMemo } from "react";

@@ -1,4 +1,4 @@
-/** What matters about the job in its present state, what it is, and what became of each attempt. */
+/** The summary of a job: its state, its properties, and the outcome of each attempt. */
 import { Grid, Stack } from "@mantine/core";
 
 import { isEnded, type Job } from "@/pages/jobs/actions/possible";

@@ -21,7 +21,7 @@ export function askedBy(draft: Draft, facts: Facts): Amounts {
   };
 }
 
-/** What is left empty is as the preset says, if it is one. */
+/** The size in the form; empty fields have the preset's values, if there is a preset. */
 function customSize(draft: Draft, { preset }: Facts): Amounts {
   const gpus = draft.isElastic && draft.kind !== "workbench" ? draft.min_gpus : draft.gpus;
   return {

@@ -40,7 +40,7 @@ function plain(draft: Draft): JobBody {
   return Object.fromEntries(rows.map((row) => [row.name, sentValue(row, draft[row.name])]));
 }
 
-/** What is run and how often it may come back; a workbench runs what corral gives it. */
+/** The program and its retries; corral provides the program of a workbench. */
 function program(draft: Draft): JobBody {
   const parameters = Object.fromEntries(Object.entries(draft.parameters).filter(([, value]) => value !== ""));
   const runs =
@@ -62,7 +62,7 @@ function program(draft: Draft): JobBody {
   };
 }
 
-/** What jobs of every kind have. */
+/** The fields of jobs of every kind. */
 function common(draft: Draft): JobBody {
   const labels = Object.keys(draft.labels).length === 0 ? undefined : draft.labels;
   const order = { queue: draft.queue || undefined, hold: draft.hold || undefined };
@@ -85,7 +85,7 @@ export function workbenchBody(draft: Draft): Schema<"WorkbenchCreate"> {
   return complete<Schema<"WorkbenchCreate">>(given<object>({ name: draft.name, ...offers, ...common(draft) }));
 }
 
-/** What a dry run is asked about: one job, also of an array, and also while there is no command yet. */
+/** The body of a dry run: one job, also for an array, and also while there is no command yet. */
 export function planBody(draft: Draft): Schema<"JobCreate"> {
   const runs: JobBody = draft.kind === "workbench" ? { kind: "workbench" } : program(draft);
   const body: JobBody = { name: draft.name || undefined, ...runs, ...common(draft) };

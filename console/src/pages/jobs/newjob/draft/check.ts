@@ -1,4 +1,4 @@
-/** What is wrong with a draft, field by field, in the API's names for them. The server has the last word; this is the first. */
+/** The problems of a draft, by field, with the API's field names. The server checks again. */
 import type { Schema } from "@/api/client";
 import { JobCreate } from "@/api/limits";
 import { VARIABLE_NAME } from "@/api/names";
@@ -28,7 +28,7 @@ export interface Facts {
   readonly preset: Schema<"PresetView"> | undefined;
   readonly takenBy: string | undefined;
   readonly hasKeys: boolean;
-  /** What the viewer may mount; undefined while that is not known. */
+  /** The volumes that the user may mount; undefined until they are loaded. */
   readonly volumes: readonly Schema<"VolumeView">[] | undefined;
   readonly datasets: readonly Schema<"DatasetView">[] | undefined;
   readonly localQuota: Schema<"HeldView"> | undefined;
@@ -137,7 +137,7 @@ interface Asked {
   readonly memory: number;
 }
 
-/** What a job of this size asks for beside what is held already. */
+/** Checks a size against the quota, and the resources that are held already. */
 function checkQuota(
   asked: Asked,
   facts: Facts,
@@ -223,7 +223,7 @@ function checkOrder(draft: Draft, { limits }: Facts, speech: Speech, report: Rep
   if (draft.array.trim() !== "" && arraySizeOf(draft.array, draft.pack) === undefined) report("array", t("arrayBad"));
 }
 
-/** What is wrong with the typed value of a plain field; undefined where it is right, or empty. */
+/** The problem of a plain field's typed value; undefined if it is valid, or empty. */
 export function wrongWith(row: PlainField, typed: string, t: Say<typeof texts>): string | undefined {
   const text = typed.trim();
   if (text === "") return undefined;

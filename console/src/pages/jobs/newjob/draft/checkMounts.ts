@@ -1,4 +1,4 @@
-/** What is wrong with the mounts of a draft, and what is right but means waiting. */
+/** The problems of a draft's mounts, and the mounts that make the job wait. */
 import type { Facts, Report, Speech } from "@/pages/jobs/newjob/draft/check";
 import type { Mount } from "@/pages/jobs/newjob/draft/mounts";
 import { parseSize } from "@/texts/sizes";
@@ -103,7 +103,7 @@ function checkLocal({ size }: Mount, at: number, { localQuota }: Facts, { t, byt
 
 const HOLDING = new Set(["starting", "running", "stopping"]);
 
-/** Who keeps a job with this mount waiting, as it looks now; the scheduler decides when it starts. */
+/** The jobs that keep a job with this mount waiting at present; the scheduler decides when it starts. */
 export function waitingFor(mount: Mount, volumes: Facts["volumes"], t: Speech["t"]): string | undefined {
   const volume = mount.from === "volume" ? volumeOf(mount.source, volumes) : undefined;
   if (volume === undefined) return undefined;

@@ -34,7 +34,7 @@ export interface Command {
   readonly isShell: boolean;
 }
 
-/** What a typed line runs: the program itself, or a shell where the line is written for one. */
+/** The command of a typed line: the program itself, or a shell if the line needs one. */
 export function commandOf(line: string): Command {
   const text = line.trim();
   const words = wordsOf(text);

@@ -15,7 +15,7 @@ export interface Variable {
 }
 
 export interface Draft extends PlainValues {
-  /** What it was filled from, such as "clone=j-12"; empty for a new one. */
+  /** The source of the draft, such as "clone=j-12"; empty for a new one. */
   readonly origin: string;
   readonly kind: Kind;
   readonly name: string;

@@ -1,4 +1,4 @@
-/** What a job sees of the storage around it: the fields of a mount, and the one text that all interfaces have for it. */
+/** The fields of a mount, and its text form, which all interfaces share. */
 import type { Schema } from "@/api/client";
 
 /** Where the data of a mount is: a volume, a version of a dataset, or room on the node that goes with the attempt. */
@@ -9,9 +9,9 @@ export interface Mount {
   readonly from: MountFrom;
   /** The volume or the dataset, as a job calls it. */
   readonly source: string;
-  /** Of a dataset: a tag or a commit. */
+  /** For a dataset: a tag or a commit. */
   readonly version: string;
-  /** Of local room. */
+  /** For local storage: its size. */
   readonly size: string;
   readonly path: string;
   readonly mode: "ro" | "rw";

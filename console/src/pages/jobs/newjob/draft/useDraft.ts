@@ -75,7 +75,7 @@ function originOf(search: Record<string, unknown>): string {
   return "";
 }
 
-/** What was kept, unless the address asks for something else. */
+/** The stored draft, unless the address asks for something else. */
 function first(user: string, origin: string, search: Record<string, unknown>, usual: Draft["kind"]): Draft {
   const kept = keptDraft(user);
   if (kept !== undefined && (kept.origin === origin || origin === "")) return kept;

@@ -9,7 +9,7 @@ import { texts } from "@/pages/jobs/newjob/texts";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { useTexts } from "@/texts/texts";
 
-/** Its own, the public ones, and with their owner's name those that others share. */
+/** The user's own images, the public ones, and shared ones with their owner's name. */
 export function useImageOptions() {
   const me = useMe();
   const t = useTexts(texts);

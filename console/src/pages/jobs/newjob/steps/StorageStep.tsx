@@ -275,7 +275,7 @@ interface Option {
   readonly label: string;
 }
 
-/** What is chosen stays in sight, also where it is not among the choices any more. */
+/** Adds the selected value to the options, if it is not among them any more. */
 function withChosen<O extends Option>(options: readonly O[], chosen: string): (O | Option)[] {
   const isThere = chosen === "" || options.some((one) => one.value === chosen);
   return isThere ? [...options] : [...options, { value: chosen, label: chosen }];

@@ -1,4 +1,4 @@
-/** What it runs and how: a command, a preset with its parameters, or what a workbench offers; then surroundings and order. */
+/** The program: a command, a preset with its parameters, or the tools of a workbench; then environment and order. */
 import { Divider, SimpleGrid, Stack, Switch, TextInput } from "@mantine/core";
 
 import { useForm } from "@/pages/jobs/newjob/form";
