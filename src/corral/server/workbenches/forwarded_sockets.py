@@ -36,7 +36,7 @@ async def forward_socket(
     until: Callable[[], Awaitable[str]],
     no_answer: Callable[[], Response],
 ) -> None:
-    """Until one end closes, or `until` returns a reason. The leader's refusal is passed on; `no_answer` is sent if it
+    """Copies data until one end closes, or `until` returns a reason. The leader's refusal is passed on; `no_answer` is sent if it
     does not answer."""
     try:
         upstream = await _opened(websocket, leader, headers, tls)

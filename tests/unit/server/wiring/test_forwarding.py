@@ -105,7 +105,7 @@ def application(place: str, peer: Peer) -> Any:
 
 @pytest.fixture
 def leader() -> Iterator[str]:
-    """Its address."""
+    """The address of the leader."""
     with served("leader", Peer("one", is_leading=True)) as url:
         yield url
 
