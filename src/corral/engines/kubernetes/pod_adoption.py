@@ -42,7 +42,7 @@ def documents(pods: Iterable[Json], installation: str, now: float) -> Iterator[t
 
 
 def _document(attempt_id: str, ranks: Mapping[int, Json], installation: str, now: float) -> dict[str, Any] | None:
-    """None if a pod is missing, or if they are not of the same launch."""
+    """The attempt of these pods; None if a pod is missing, or if they are not of the same launch."""
     size = int(annotations_of(ranks[0])[SIZE_ANNOTATION])
     keys = {key_of(pod) for pod in ranks.values()}
     if sorted(ranks) != list(range(size)) or len(keys) != 1 or "" in keys:

@@ -36,8 +36,8 @@ async def forward_socket(
     until: Callable[[], Awaitable[str]],
     no_answer: Callable[[], Response],
 ) -> None:
-    """Copies data until one end closes, or `until` returns a reason. The leader's refusal is passed on; `no_answer` is sent if it
-    does not answer."""
+    """Copies data until one end closes, or `until` returns a reason. The leader's refusal is passed on;
+    `no_answer` is sent if the leader does not answer."""
     try:
         upstream = await _opened(websocket, leader, headers, tls)
     except InvalidStatus as refusal:

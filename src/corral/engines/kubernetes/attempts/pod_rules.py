@@ -78,5 +78,5 @@ class PodRules:
 
     @property
     def note(self) -> str:
-        """What jobs must allow for; "" if nothing."""
+        """The restrictions that jobs must allow for; "" if there are none."""
         return "" if self.home is not None else NO_HOME

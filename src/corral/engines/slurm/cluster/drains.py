@@ -49,7 +49,7 @@ class NodeDrains:
 
     @property
     def note(self) -> str:
-        """What does not work; "" if everything does."""
+        """The reason why drains do not work; "" if they do."""
         return _WITHHELD_HERE_ONLY if self._may_not else ""
 
     @property
