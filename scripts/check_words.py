@@ -1,7 +1,5 @@
 """Counts words that docs/glossary.md replaces, in identifiers, comments, texts and file names.
 
-Also counts docstrings that begin with a clause ("What is pulled", "Of one cluster") instead of a noun or a verb.
-
     python scripts/check_words.py [-v]
 
 Fails if a folder has more of them than `ALLOWED`. With -v, prints every place. Identifiers are read as words:
@@ -40,11 +38,6 @@ BANNED = {
     "courses?": "rollout, history, time series",
     "lasting": "remaining time",
 }
-
-#: Docstrings may not begin with these: `"""The nodes of a job"""` instead of `"""Those of a job"""`.
-OPENINGS = "what|who|whose|whom|whoever|whatever|of|those|its|nothing|until|to|from|none|one's|there is|as"
-#: where openings are checked
-WITH_OPENINGS = ("src/corral/", "console/src/", "tests/")
 
 
 class Exempt(NamedTuple):
@@ -106,7 +99,6 @@ ALLOWED: dict[str, int] = {}
 _ANY = re.compile(rf"\b(?:{'|'.join(BANNED)})\b")
 _CASE_CHANGE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SEPARATORS = re.compile(r"[_-]+")
-_OPENING = re.compile(rf'^\s*(?:r?"""|/\*\*\s*)({OPENINGS})\s', re.IGNORECASE)
 
 
 class Place(NamedTuple):
@@ -121,7 +113,7 @@ class Place(NamedTuple):
 
 
 def instead_of(word: str) -> str:
-    return next((other for pattern, other in BANNED.items() if re.fullmatch(pattern, word)), "a noun or a verb first")
+    return next(other for pattern, other in BANNED.items() if re.fullmatch(pattern, word))
 
 
 def folder_of(file: str) -> str:
@@ -141,12 +133,6 @@ def banned_in(text: str, file: str) -> list[str]:
     return _ANY.findall(_words(text))
 
 
-def banned_opening(line: str, file: str) -> list[str]:
-    """The first words of a docstring, if they are in `OPENINGS`."""
-    found = _OPENING.match(line) if file.startswith(WITH_OPENINGS) else None
-    return [found[1]] if found else []
-
-
 def _words(text: str) -> str:
     return _SEPARATORS.sub(" ", _CASE_CHANGE.sub(" ", text)).lower()
 
@@ -157,8 +143,7 @@ def places(root: Path = ROOT) -> Iterator[Place]:
         yield from (Place(file, 0, word, name) for word in banned_in(name, file))
         lines = (root / file).read_text(encoding="utf-8").splitlines()
         for number, line in enumerate(lines, start=1):
-            found = banned_in(line, file) + banned_opening(line, file)
-            yield from (Place(file, number, word, line) for word in found)
+            yield from (Place(file, number, word, line) for word in banned_in(line, file))
 
 
 def _files(root: Path) -> Iterator[str]:
