@@ -222,7 +222,7 @@ class Outcome:
     unfinished_jobs: int = 0
     cut_jobs: int = 0
     until: float = 0.0
-    #: of the jobs that have started and not ended
+    #: the jobs that have started and not ended
     _lives: dict[str, _Life] = field(default_factory=dict)
     _used: TimeSeries = field(init=False)
     _waiting: TimeSeries = field(init=False)

@@ -40,7 +40,7 @@ class Arrival:
     #: created, or queued already if it comes from a recorded history with its back-off and avoided nodes. Its
     #: prediction is used; without one it is predicted from what the simulation has learned.
     job: Job
-    #: its run time without interruption; for an elastic job with its minimum, and with more GPUs accordingly less
+    #: the run time without interruption; for an elastic job with its minimum of GPUs, less with more GPUs
     run_seconds: float
     #: the utilization of an elastic job's GPUs, by their number
     utilization: Callable[[int], float] = lambda gpus: 1.0

@@ -96,7 +96,7 @@ class LatestReadings:
                     self._hosts[host.node] = host
 
     def _is_newer(self, at: float, known_at: float) -> bool:
-        """Also true if it is much older: then the clock was set back."""
+        """Whether the reading is newer, or much older: then the clock was set back."""
         return at >= known_at or known_at - at > self._stale_after_seconds
 
     def get(self, gpu_id: str, now: float) -> LatestReading | None:

@@ -54,7 +54,7 @@ def shell(
 
 
 def _write(channel: int, data: bytes) -> None:
-    """Unchanged: a user who opens a shell sees what its programs write."""
+    """Writes output unchanged: a user who opens a shell sees the output of its programs."""
     stream = sys.stderr if channel == _STDERR_CHANNEL else sys.stdout
     stream.buffer.write(data)
     stream.buffer.flush()

@@ -76,7 +76,7 @@ def found(tx: Transaction, caller: Caller, ref: str) -> DatasetRecord:
 
 
 def writable(tx: Transaction, caller: Caller, ref: str) -> DatasetRecord:
-    """One whose versions the caller may add to."""
+    """Finds a dataset whose versions the caller may add to."""
     permissions.require(caller, Function.DATASETS)
     dataset = found(tx, caller, ref)
     if not Circle(tx, caller).writes(dataset.owner, dataset.shares):

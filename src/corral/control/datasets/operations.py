@@ -140,7 +140,7 @@ def _request(
 def existing(
     tx: Transaction, operation_id: str, kind: OperationKind, *, dataset: str | None, target: str
 ) -> OperationRecord:
-    """One of this kind, about this dataset or this target."""
+    """An existing operation of this kind on this dataset or target."""
     record = tx.datasets.operation(operation_id)
     if record is None or (record.kind, record.dataset, record.target) != (kind, dataset, target):
         raise NotFound(f"there is no {kind.value} {operation_id!r}", field="errand")

@@ -21,7 +21,7 @@ from corral.core.snapshot.changes import Change, DropJob, DropNode, PutJob, PutN
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.node_index import node_order
 
-#: Of a node, with that of its cluster.
+#: The key of a node, with that of its cluster.
 Labels = tuple[tuple[str, str], ...]
 #: A cluster, a pool and a GPU model.
 Group = tuple[str, str, str]

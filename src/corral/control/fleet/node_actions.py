@@ -61,7 +61,7 @@ def remove(work: Work, caller: Caller, node_id: str) -> Node:
 
 
 def set_loads(work: Work, loads: Mapping[str, Mapping[str, float]]) -> None:
-    """Measured utilisation of GPUs by node, for the placement policy that goes by it. A node's load is their mean."""
+    """Sets the measured utilisation of GPUs by node, for the placement policy by load. A node's load is their mean."""
     snapshot = work.state.snapshot
     for node_id, gpus in loads.items():
         node = snapshot.nodes.get(node_id)

@@ -34,7 +34,7 @@ class PanelRow:
     occupied: float = 0.0
     #: what jobs of this kind can have
     total: float = 0.0
-    #: of that, GPUs that a job could start on now; for one user those that are reserved for the user, too
+    #: the part on which a job could start now; for one user with the GPUs that are reserved for the user
     free: float = 0.0
     #: asked for by what waits
     gap: float = 0.0

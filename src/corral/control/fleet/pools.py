@@ -87,7 +87,7 @@ def create(work: Work, caller: Caller, name: str, *, description: str = "", gpus
 def edit(
     work: Work, caller: Caller, name: str, *, description: str | None = None, gpus: Collection[str] | None = None
 ) -> PoolRecord:
-    """Change the description, or say exactly which GPUs it has: others join it, and what it loses goes to default."""
+    """Changes the description or the set of GPUs of a pool: added GPUs join it, removed ones return to `default`."""
     require_operator(caller, "manage pools")
     pool = existing(work.tx, name)
     joining: list[Gpu] = []

@@ -19,7 +19,7 @@ from corral.control.records import ImageRecord, RegistryCredentialRecord, Visibi
 from corral.core.counts import counted
 from corral.core.names import IMAGE_NAME
 
-#: Whose the platform's own images and logins are.
+#: The owner of the platform's own images and logins.
 PUBLIC_OWNER = ""
 MAX_IMAGES = 500
 MAX_LOGINS = 50
@@ -56,7 +56,7 @@ def visible(tx: Transaction, caller: Caller) -> list[ImageRecord]:
 
 
 def found(tx: Transaction, caller: Caller, name: str, owner: str | None = None) -> ImageRecord:
-    """One that the caller sees. Without an owner one's own goes first, then a public one."""
+    """Finds an image that the caller can see. Without an owner the caller's own comes first, then a public one."""
     image = _named(visible(tx, caller), caller.name, name, owner)
     if image is None:
         raise NotFound(f"there is no image {name!r}", field="image")

@@ -156,7 +156,7 @@ def _kept_values(draft: JobDraft, kind: JobKind, policies: Policies) -> dict[str
 def start(work: Work, caller: Caller, ref: str) -> Job:
     """Queue a created or ended job, with the same settings.
 
-    If its queue is gone or its user may not use it any more, it goes to the one that a new job would go to.
+    If its queue was deleted or its user may not use it any more, the queue is chosen as for a new job.
     """
     job = own_job(work, caller, ref)
     require(caller, function_for(job.kind, work.jobs.spec(job.id)))

@@ -37,7 +37,7 @@ class ParameterType(StrEnum):
     FLOAT = "float"
     BOOL = "bool"
     TEXT = "text"
-    #: of a file or directory on the nodes
+    #: the path of a file or directory on the nodes
     PATH = "path"
     #: registered by operators; a model can also be dataset:NAME@VERSION
     MODEL = "model"

@@ -70,7 +70,7 @@ FOREVER = 1e18
 class PlanFailure:
     """Why a queue is not planned."""
 
-    #: of the snapshot that was planned from
+    #: the digest of the snapshot that was planned from
     digest: str
     error: str
     since: float
@@ -114,17 +114,17 @@ class State:
         #: run times of past jobs, for predictions
         self.run_times = RunTimes()
         self.specs: OrderedDict[str, JobSpec] = OrderedDict()
-        #: of every job that holds resources, its present attempt
+        #: the present attempt of every job that holds resources
         self.attempts: Counted[str, AttemptRecord] = Counted()
         #: since when attempts are charged; None while there are neither prices nor budgets
         self.accounting_since: float | None = None
-        #: of one hour of a GPU, by model
+        #: the price of one hour of a GPU, by model
         self.prices: Counted[str, Price] = Counted()
-        #: of running attempts that were charged: until when
+        #: the time until which running attempts were charged
         self.charged_until: Counted[str, float] = Counted()
         #: which jobs wait for which; also jobs that are not started yet
         self.dependents = Dependents()
-        #: of every GPU that is not healthy or was suspected lately
+        #: the condition of every GPU that is not healthy or was suspected lately
         self.conditions: Counted[str, Condition] = Counted()
         #: GPUs that are being tested, with their conditions before
         self.testing: Counted[str, Condition | None] = Counted()

@@ -290,7 +290,7 @@ def standings(tx: Transaction, caller: Caller, now: float) -> list[Standing]:
 
 
 def standings_of(tx: Transaction, caller: Caller, account: Account, now: float) -> list[Standing]:
-    """One account, in each unit that it has limits or entries in."""
+    """The standings of one account, in each unit that it has limits or entries in."""
     _check_visible(tx, caller, account)
     found = [one for one in standings(tx, caller, now) if one.account == account]
     if not found:

@@ -51,7 +51,7 @@ class PublicKey:
 
 
 def add(work: Work, caller: Caller, key_id: str, name: str, text: str) -> SshKeyRecord:
-    """One more key of the caller's own. A key belongs to one user: it identifies that user."""
+    """Adds a key to the caller's own. A key belongs to one user: it identifies that user."""
     name = name.strip()
     if not 0 < len(name) <= MAX_NAME or not name.isprintable():
         raise Invalid(f"a name has 1 to {MAX_NAME} printable characters", field="name")
@@ -80,7 +80,7 @@ def add(work: Work, caller: Caller, key_id: str, name: str, text: str) -> SshKey
 
 
 def remove(work: Work, caller: Caller, key_id: str) -> None:
-    """One of the caller's own."""
+    """Deletes one of the caller's own keys."""
     found = [item for item in work.tx.ssh_keys.of_user(caller.name) if item.id == key_id]
     if not found:
         raise NotFound(f"there is no key {key_id!r}", field="id")

@@ -195,7 +195,7 @@ def add_credential(work: Work, caller: Caller, credential: CredentialRecord) -> 
 
 
 def drop_credential(work: Work, caller: Caller, kind: CredentialKind, credential_id: str) -> CredentialRecord:
-    """One of the caller's own."""
+    """Deletes one of the caller's own credentials."""
     found = [item for item in work.tx.credentials.of_user(caller.name, kind) if item.id == credential_id]
     if not found:
         raise NotFound(f"there is no {kind} {credential_id!r}", field="id")

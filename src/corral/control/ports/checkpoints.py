@@ -12,7 +12,7 @@ class SavedWork:
     """One checkpoint, or what is left of one."""
 
     name: str
-    #: its directory, which the next attempt resumes from
+    #: the directory, which the next attempt resumes from
     path: str
     #: steps done: where a program that resumes from it goes on
     step: int

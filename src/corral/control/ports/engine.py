@@ -35,7 +35,7 @@ class Instance:
     env: Mapping[str, str] = field(default_factory=dict)
     #: how much of each GPU, in thousandths
     gpu_milli: int = WHOLE
-    #: of each GPU as a whole; 0 if not known
+    #: the memory of each whole GPU; 0 if it is not known
     gpu_memory_bytes: int = 0
 
 
@@ -74,7 +74,7 @@ class StorageKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StorageOrder:
-    """One thing that an attempt mounts. Its engine finds or makes the directory on the node."""
+    """A mount of an attempt. The engine finds or creates the directory on the node."""
 
     kind: StorageKind
     #: what people call it: names its variable and its link
@@ -84,7 +84,7 @@ class StorageOrder:
     read_only: bool
     #: the volume, or the dataset
     id: str = ""
-    #: whose volume it is; "" for everything else
+    #: the volume's owner; "" for other mounts
     owner: str = ""
     #: of a dataset
     version: str = ""
@@ -105,7 +105,7 @@ class LaunchOrder:
     user: str
     command: tuple[str, ...]
     instances: tuple[Instance, ...]
-    #: its instances get the variables to find each other; several instances always do
+    #: the instances get the variables to find each other; several instances always do
     is_distributed: bool = False
     #: for every instance; an instance's own env comes on top
     env: Mapping[str, str] = field(default_factory=dict)
@@ -152,7 +152,7 @@ class AttemptStatus:
     message: str = ""
     #: the nodes or GPUs that failed under it, of an end that is their fault; none named: it may be any of its own
     failed: tuple[str, ...] = ()
-    #: of an end: when its programs had begun; None if the engine knows of no beginning
+    #: for an end: the time when its programs had begun; None if the engine does not know it
     began_at: float | None = field(default=None, compare=False)
 
 
@@ -333,8 +333,9 @@ class Engine(Protocol):
         or LaunchRefused (never)."""
 
     def stop(self, attempt_id: str, grace_seconds: float) -> None:
-        """SIGTERM to every process, SIGKILL after the grace time. Returns at once; the end comes as an event.
-        An attempt that is unknown or over is left alone. Raises EngineUnavailable."""
+        """Sends SIGTERM to every process, and SIGKILL after the grace time. Returns at once; the end comes as an event.
+        An attempt that is unknown or over is ignored. Raises EngineUnavailable.
+        """
 
     def logs(self, attempt_id: str, rank: int, offset: int, limit: int) -> LogChunk:
         """Output of one instance from a byte offset on (negative: that many bytes before the end). What was

@@ -106,18 +106,18 @@ class Holder:
     running_since: float | None
     #: it is an attempt after one that a GPU's failure ended
     after_gpu_failure: bool = False
-    #: its owner has said that it may hold GPUs without using them
+    #: the job's owner has stated that it may hold GPUs without using them
     idles: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Round:
-    """One look at a part of the fleet, with who held what at that moment."""
+    """The readings of a part of the fleet at one moment, with the holders of each GPU then."""
 
     at: float
     gpus: Sequence[GpuReading] = ()
     hosts: Sequence[HostReading] = ()
-    #: of the whole fleet, by GPU; free GPUs are absent
+    #: the holders in the whole fleet, by GPU; free GPUs are absent
     holders: Mapping[str, Sequence[Holder]] = field(default_factory=dict)
 
 

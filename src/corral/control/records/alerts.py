@@ -101,7 +101,7 @@ class ReportRecord:
 class ReportSchedule:
     name: str
     period: ReportPeriod
-    #: of the day, in UTC
+    #: the hour of the day, in UTC
     hour: int = 6
     #: of the week, Monday is 0; only of weekly ones
     weekday: int = 0

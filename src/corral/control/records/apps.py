@@ -19,7 +19,7 @@ class AppShare:
     kind: AppShareKind
     #: the group, or the id of the link
     name: str
-    #: of the link's secret; "" for a group
+    #: the hash of the link's secret; "" for a group
     secret_hash: str = ""
     created_at: float = 0.0
     #: None: until it is removed

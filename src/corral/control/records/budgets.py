@@ -38,13 +38,13 @@ class LedgerEntry:
     account: Account
     unit: Unit
     amount_micro: int
-    #: of a charge or refund: the attempt, the time that it covers, and what was held
+    #: for a charge or refund: the attempt, the time that it covers, and the held GPUs
     attempt_id: str | None = None
     until: float | None = None
     user: str = ""
     job_name: str = ""
     model: str = ""
     gpu_milli: int = 0
-    #: of a grant: the operator, and the reason
+    #: for a grant: the operator, and the reason
     actor: str = ""
     note: str = ""

@@ -66,7 +66,7 @@ class ImageRecord:
 
     name: str
     address: str
-    #: whose it is; "" for a public one that operators keep
+    #: the image's owner; "" for a public one that operators keep
     owner: str = ""
     visibility: Visibility = Visibility.PRIVATE
     shared_users: tuple[str, ...] = ()

@@ -38,7 +38,7 @@ class ByteStorage(StrEnum):
 class DatasetTargetRecord:
     name: str
     metadata: MetadataKind = MetadataKind.STORE
-    #: of the repository, without a login
+    #: the URL of the repository, without a login
     git_url: str = ""
     git_branch: str = ""
     #: encrypted; never shown
@@ -76,7 +76,7 @@ class VersionRecord:
     dataset: str
     #: 64 digits, made from everything that it is
     id: str
-    #: its place in the line, from 1 on
+    #: the version's place in the line, from 1 on
     number: int
     parent: str | None = None
     #: the id of what its files are
@@ -86,7 +86,7 @@ class VersionRecord:
     at: float
     files: int = 0
     bytes: int = 0
-    #: of those, what no version before had
+    #: the bytes that no earlier version had
     new_bytes: int = 0
     #: the job whose output it is
     produced_by: str | None = None

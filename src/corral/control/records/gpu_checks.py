@@ -18,7 +18,7 @@ class CheckCause(StrEnum):
 
 
 class CheckState(StrEnum):
-    #: its job waits or runs
+    #: the check's job waits or runs
     OPEN = "open"
     PASSED = "passed"
     FAILED = "failed"

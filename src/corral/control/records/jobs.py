@@ -39,7 +39,7 @@ class MountSpec:
     dataset_id: str | None = None
     #: the whole id of the version
     version: str | None = None
-    #: of the node's own disk
+    #: the requested size on the node's own disk
     size_bytes: int = 0
     #: whether a bucket's files are fetched before the job starts
     prefetch: bool = False
@@ -65,7 +65,7 @@ class JobSpec:
     idle_stop_seconds: float | None = None
     #: how often its program shall save; None means as often as the installation says
     checkpoint_interval_seconds: float | None = None
-    #: its place in an array of jobs, what the array is called and how many jobs it was submitted with
+    #: the job's place in an array, the array's name, and the number of jobs that it was submitted with
     array_index: int | None = None
     array_name: str = ""
     array_size: int = 0
@@ -78,7 +78,7 @@ class JobSpec:
     mounts: tuple[MountSpec, ...] = ()
     #: the task that the job holds GPUs for; None for all other jobs
     task: str | None = None
-    #: of a task: "manual" if the user chose the number of GPUs, "auto" if corral did
+    #: for a task: "manual" if the user chose the number of GPUs, "auto" if corral did
     task_mode: str = ""
     #: what the job is for, in its owner's words
     description: str = ""
@@ -151,7 +151,7 @@ class UsageRecord:
     started_at: float | None = None
     ended_at: float | None = None
     end_reason: EndReason | None = None
-    #: of the job after this attempt; None while it lasts
+    #: the job's state after this attempt; None while it lasts
     outcome: JobState | None = None
     measured: Measured = NOTHING_MEASURED
 
@@ -188,7 +188,7 @@ class IdleWarning:
     warned_at: float
     #: when something is done about it
     deadline: float
-    #: its owner has asked for more time, which can be done once
+    #: the owner has asked for more time, which can be done once
     extended_at: float | None = None
 
 

@@ -21,7 +21,7 @@ DEFAULT_GROUP = "default"
 
 EVERYONE = "everyone"
 
-#: Whose word a password is checked against; other users come from a sign-in provider.
+#: The value for users with a password in the store; other users come from a sign-in provider.
 LOCAL_PROVIDER = "local"
 
 
@@ -69,7 +69,7 @@ class UserRecord:
     permission_group: str = EVERYONE
     display_name: str = ""
     email: str = ""
-    #: who signs this user in, and by which unchanging id; "" for local users
+    #: the provider that signs this user in, and the user's unchanging id there; "" for local users
     provider: str = LOCAL_PROVIDER
     subject: str = ""
     #: when the user last signed in, or used a session or a token; None means never
@@ -198,6 +198,6 @@ class SecretRecord:
     name: str
     #: encrypted; never shown
     value: str
-    #: who stored the present value, and when
+    #: the user who stored the present value, and the time
     set_by: str = ""
     set_at: float = 0.0

@@ -24,7 +24,7 @@ class ReceiptRecord:
     user: str
     #: the attempt that was ended
     attempt: int
-    #: who starts instead
+    #: the job that starts instead
     for_job: str
     for_job_name: str
     for_user: str

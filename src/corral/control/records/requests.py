@@ -11,7 +11,7 @@ class RequestKeyRecord:
 
     user: str
     key: str
-    #: of everything that was asked for
+    #: the digest of the whole request
     digest: str
     at: float
     #: the result of the use case as JSON

@@ -31,7 +31,7 @@ class VolumeRecord:
     #: None until it was measured
     used_bytes: int | None = None
     measured_at: float | None = None
-    #: of a bucket: how it is reached, and the part of it that this volume is
+    #: for a bucket: how it is reached, and the part of it that this volume is
     object_store: str | None = None
     prefix: str = ""
     state: VolumeState = VolumeState.CREATING

@@ -202,7 +202,7 @@ def _available(material: Material, span: Span) -> float | None:
 
 
 def _known_since(material: Material) -> float | None:
-    """Since when the cluster was seen, as far as this material goes."""
+    """The time since when the cluster was observed, as far as this material shows."""
     seen = [row.planned_at for row in material.usage] + [point.at for point in material.gpu_counts[:1]]
     return min(seen, default=None)
 

@@ -25,7 +25,7 @@ from corral.core.names import RULE_NAME
 SHORTEST_SECONDS, LONGEST_SECONDS = 60.0, 366 * DAY
 #: Reports that may wait to be made at a time; each costs the server a moment.
 MAX_WORKING = 20
-#: Of each schedule, so many are kept.
+#: The number of reports that are kept of each schedule.
 KEPT_PER_SCHEDULE = 100
 MAX_SCHEDULES = 50
 MAX_ERROR = 500

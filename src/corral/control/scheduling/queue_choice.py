@@ -1,4 +1,4 @@
-"""Which queue a job goes to if the request names none: a pure choice among the queues that its user may use.
+"""The queue of a job whose request names none: a pure choice among the queues that its user may use.
 
 Decides the order among queues. Whether a queue takes a job at all is decided by admission, which asks here.
 """

@@ -46,7 +46,7 @@ class ReservationView:
     state: ReservationState
     #: whether it counts: a standing one does not where nothing is reserved standing
     in_force: bool
-    #: its GPUs by node; those that are not there at the moment are under ""
+    #: the reserved GPUs by node; those that are missing at the moment are under ""
     nodes: dict[str, tuple[str, ...]]
     used_by_owners: int
     lent: int
@@ -146,7 +146,7 @@ def check_user_free(tx: Transaction, user: str, now: float) -> None:
 
 
 def forget_user(work: Work, user: str) -> None:
-    """The user is deleted: reservations that others own too go on without. Call `check_user_free` first."""
+    """Removes a deleted user from reservations; those with other owners are kept. Call `check_user_free` first."""
     for record in work.tx.reservations.all():
         one = record.reservation
         if user in one.users and not record.is_over:

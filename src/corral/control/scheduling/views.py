@@ -67,7 +67,7 @@ class TrialRun:
     #: the job as it would wait, and the snapshot without it
     job: Job | None = None
     snapshot: SnapshotCopy | None = None
-    #: who would be interrupted for it
+    #: the jobs that would be preempted
     preemptions: tuple[Preemption, ...] = ()
 
 

@@ -24,7 +24,7 @@ from corral.control.live.unit_of_work import SYSTEM, Caller, Work
 from corral.control.people.operators import require_operator
 
 HEADER = "corral-licence-1"
-#: Who signs the tokens of this distribution; `server.licence_public_key` replaces it.
+#: The key that signs the tokens of this distribution; `server.licence_public_key` replaces it.
 PUBLIC_KEY = "l7niSb8_FIF5sSL8EKWblbh02Fca4G6vOrKeWq2JizQ"
 WARN_SECONDS = 30 * 86400.0
 MAX_TOKEN = 4096

@@ -50,7 +50,7 @@ class Type(StrEnum):
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
     type: Type
-    #: its id in the API; `owner/name` for the image of a user
+    #: the object's id in the API; `owner/name` for the image of a user
     id: str
     title: str
     #: a short text that distinguishes it from others of the same name
@@ -194,7 +194,9 @@ def _best(matches: Iterable[Match]) -> list[Match]:
 
 
 def _shared_out(lists: Sequence[Sequence[Match]], limit: int) -> list[Found]:
-    """One of each list in turn until there is no place left; then all that begin with the text before the others."""
+    """Takes one match of each list in turn until the limit is reached; then matches that begin with the text come
+    first.
+    """
     taken: list[Match] = []
     for place in range(limit):
         taken += [matches[place] for matches in lists if place < len(matches)]

@@ -117,7 +117,7 @@ class Past:
         return total
 
     def _waits(self, job: Job) -> PastJob | None:
-        """One that never ran, and waits."""
+        """The past of a waiting job that has never run; None if it is left out."""
         queued_at = job.created_at if job.queued_at is None else job.queued_at
         if queued_at >= self.window.until:
             return None

@@ -99,7 +99,7 @@ def _step_all(
     fired: dict[Key, Finding],
     now: float,
 ) -> None:
-    """One step for every subject of a rule. Nearly all of them are fine: for them this must be quick."""
+    """Takes one step for every subject of a rule. Nearly all of them have no alert, and must be handled quickly."""
     signal = SIGNALS[rule.signal]
     read, crosses, threshold = signal.read, _CROSSES[rule.comparison], rule.threshold
     live = {subject: alert for (name, subject), alert in known.items() if name == rule.name}

@@ -193,8 +193,9 @@ def saved_until(job: Job, planned_at: float) -> float:
 
 
 def budget_end(left_micro: int, spent_micro: int, seconds: float, now: float, period_end: float | None) -> float | None:
-    """When the rest of a budget is spent, if spending goes on as in the last `seconds`; None if it lasts for the
-    period."""
+    """The time at which the rest of a budget is spent, at the rate of the last `seconds`; None if it lasts for the
+    period.
+    """
     if left_micro <= 0:
         return now
     if spent_micro <= 0 or seconds <= 0:

@@ -78,6 +78,6 @@ class BackfillRules:
     hold_after_seconds: float = 0.0
 
 
-#: Of a fresh installation. Chosen by measurements on real weeks: docs/measurements/real-weeks.md.
+#: The rules of a new installation. Chosen by measurements on real weeks: docs/measurements/real-weeks.md.
 DEFAULT_PREEMPTION = PreemptionRules(enabled=True, patience_seconds=300.0, gang_patience_seconds=4 * 3600.0)
 DEFAULT_BACKFILL = BackfillRules(protected=1, hold_after_seconds=7 * 86_400.0)

@@ -265,7 +265,7 @@ def replace_file(path: Path, data: bytes) -> None:
 
 
 def remove_tree(path: Path) -> None:
-    """Also if there are read-only directories in it."""
+    """Removes a tree, also with read-only directories in it."""
     for folder, folders, _ in os.walk(path):
         for name in folders:
             if not os.path.islink(os.path.join(folder, name)):

@@ -45,7 +45,7 @@ class InstanceState:
     #: when a supervisor claimed it
     claimed_at: float | None = None
     started_at: float | None = None
-    #: its image or its storage is prepared first, which may take long
+    #: the instance's image or storage is prepared first, which may take long
     prepares: bool = False
     #: a message about the progress of that
     progress: str = ""

@@ -74,7 +74,7 @@ class StorageSpec(TypedDict):
     read_only: bool
     #: the directory on the node; "" until it is prepared
     source: str
-    #: its link in the job's directory, and the end of its variable's name
+    #: the name of the link in the job's directory, and the end of the variable's name
     link: str
     id: str
     version: str

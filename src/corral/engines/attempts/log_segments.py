@@ -31,7 +31,7 @@ class LogWriter:
 
     @classmethod
     def continued(cls, directory: str, limit_bytes: int, offset: int) -> LogWriter:
-        """Go on where an earlier writer stopped, or before: what it wrote after `offset` is replaced."""
+        """Continues where an earlier writer stopped, or before: the text after `offset` is replaced."""
         writer = cls(directory, limit_bytes)
         found = LogPlaces(((directory, PREFIX),)).segments()
         for start in [start for start in found if start > offset or start == offset > 0]:

@@ -222,7 +222,7 @@ def acting_as(owner: Owner | None) -> Iterator[None]:
 
 
 def _become(owner: Owner) -> None:
-    """Change to the account for good. Groups first, while that is still allowed."""
+    """Changes to the account permanently. Groups first, while that is still allowed."""
     os.umask(0o022)
     os.setgroups(owner["groups"])
     os.setresgid(owner["gid"], owner["gid"], owner["gid"])

@@ -31,7 +31,7 @@ OVER = "over"
 STOP = "stop"
 WORK = "work"
 TMP = "tmp"
-#: Of a container, while it runs: its environment, and the login that its image is pulled with.
+#: The file of a running container with its environment, and the login that pulls its image.
 ENVIRONMENT = "env"
 AUTH = "auth"
 

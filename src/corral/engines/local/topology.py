@@ -39,7 +39,7 @@ def _cliques(handles: Mapping[str, Any], are_linked: AreLinked) -> Sequence[Sequ
 
 
 def _by_nvlink(one: Any, other: Any) -> bool:
-    """Also through switches: what counts is whether they can access each other's memory by NVLink."""
+    """Whether two GPUs can access each other's memory by NVLink, also through switches."""
     try:
         status = pynvml.nvmlDeviceGetP2PStatus(one, other, pynvml.NVML_P2P_CAPS_INDEX_NVLINK)
     except pynvml.NVMLError:

@@ -112,8 +112,9 @@ def find_jupyter(env: Mapping[str, str]) -> str | None:
 
 
 def find_sshd(env: Mapping[str, str]) -> str | None:
-    """An SSH server, if the program that makes its key is there too. It must be called by its full path, and is not in
-    the PATH of users."""
+    """Finds an SSH server, if the program that makes its key is installed, too. It must be called by its full path, and
+    is not in the PATH of users.
+    """
     path = os.pathsep.join([env.get("PATH", ""), *_SBIN])
     return shutil.which("sshd", path=path) if shutil.which("ssh-keygen", path=path) else None
 

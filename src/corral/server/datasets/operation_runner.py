@@ -52,7 +52,7 @@ NICENESS = 10
 #: Between two reads of the store; an operation for which `wake` was missed starts then.
 POLL_SECONDS = 60.0
 _ANSWER_SECONDS = 60.0
-#: Of the error output of a process that died.
+#: The limit of the error output of a process that died.
 _LAST_CHARACTERS = 400
 _PORTION = 500
 
@@ -79,7 +79,7 @@ class OperationRunner:
         self._workspace = workspace
         self._notify = notify
         self._guard = threading.Lock()
-        #: of each running operation: its progress, its process, its dataset or target, and its user
+        #: the progress, process, subject and user of each running operation
         self._standing: dict[str, dict[str, Any]] = {}
         self._processes: dict[str, subprocess.Popen[str]] = {}
         self._busy: dict[str, str] = {}

@@ -41,7 +41,7 @@ _MEDIA_TYPES = {
 class ConsoleFile:
     content: bytes
     media_type: str
-    #: of the content as it is; an encoded answer has one of its own
+    #: the ETag of the plain content; an encoded answer has its own
     digest: str
     #: the same content by encoding, where that is smaller
     encoded: Mapping[str, bytes]
@@ -62,7 +62,7 @@ class ConsoleFiles:
     def __init__(self, folder: Path = BUILT) -> None:
         self._folder = folder
         self._files: dict[str, ConsoleFile] = {}
-        #: of the index that the files belong to; None while there is none
+        #: the state of the index that the files belong to; None if there is none
         self._seen: tuple[int, int] | None = None
 
     def index(self) -> ConsoleFile | None:

@@ -114,7 +114,7 @@ class CheckpointWatch:
         return None if too_early or at == noted_at else Saved(job_id=job_id, at=at)
 
     def _pause(self, job_id: str, cost_seconds: float) -> None:
-        """One job's slow directory must not delay all others."""
+        """Delays the next look at a job with a slow directory, so that it does not delay all others."""
         if cost_seconds * _LOOK_PART > LOOK_SECONDS:
             self._again_at[job_id] = time.monotonic() + cost_seconds * _LOOK_PART
         else:

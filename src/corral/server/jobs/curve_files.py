@@ -21,7 +21,7 @@ MOST_DEPTH = 5
 MOST_ENTRIES = 2_000
 MOST_FILES = 40
 MOST_CURVES = 200
-#: of one look at one file: a scalar has about 50 bytes
+#: the limit of one read of one file: a scalar has about 50 bytes
 MOST_BYTES = 8 << 20
 #: Records with images and graphs are longer than scalars, and skipped unread.
 MOST_RECORD_BYTES = 64 << 10

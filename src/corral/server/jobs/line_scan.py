@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
-#: Of a longer line only the beginning is searched.
+#: Only the beginning of a longer line is searched.
 MAX_LINE_BYTES = 64 * 1024
 #: Characters of a long line that are shown around the match.
 MAX_SHOWN = 1000
@@ -102,7 +102,7 @@ class LineScan:
 @dataclass(frozen=True)
 class Outcome:
     matches: list[Match]
-    #: of the first line that was not searched
+    #: the offset of the first line that was not searched
     offset: int
     line: int
 

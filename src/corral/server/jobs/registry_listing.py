@@ -226,7 +226,7 @@ class _Listing:
         return {"Authorization": f"Basic {token}"}
 
     def _learn(self, challenge: str) -> None:
-        """Note the token service. The login goes only to a service that is reached as safely as the registry."""
+        """Stores the token service. The login is sent only to a service that is reached as safely as the registry."""
         if not challenge.lower().startswith("bearer "):
             return
         parts = dict(_PART.findall(challenge))

@@ -45,7 +45,7 @@ class CheckWorker:
         self._controller = controller
         self._store = store
         self._rules = rules
-        #: of virtual GPUs: a drill's fault fails the check, too
+        #: the self-test of virtual GPUs: a drill's fault fails the check, too
         self._self_test = self_test
         self._clock = clock
         self._scheduled_at = float("-inf")

@@ -1,4 +1,4 @@
-"""Goes on with an approved defragmentation, and starts one each day where the configuration sets a time."""
+"""Continues an approved defragmentation, and starts one each day where the configuration sets a time."""
 
 from __future__ import annotations
 

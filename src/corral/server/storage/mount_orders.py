@@ -98,7 +98,7 @@ class Look:
 
 
 async def look_into(store: ObjectStoreRecord, box: SecretBox) -> Look:
-    """Ask the bucket what is in it. Never raises: whatever goes wrong is the answer."""
+    """Lists the bucket to test the access. Never raises: an error is part of the result."""
     try:
         access = access_to(store, "", box)
         async with asyncio.timeout(LOOK_SECONDS):

@@ -29,7 +29,7 @@ from corral.telemetry.found_exporters import FoundExporters
 from corral.telemetry.scraper import ScrapingCollector
 
 EVERY_SECONDS = 5.0
-#: Of a part's own log file.
+#: The number of bytes that are read of a part's own log file.
 _LOG_BYTES = 64 * 1024
 
 #: Threads with another part's name.

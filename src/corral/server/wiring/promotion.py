@@ -33,7 +33,7 @@ log = logging.getLogger("corral.server.membership")
 
 
 class OneOfSeveral:
-    """Also the `Peer` of its application: what is forwarded, and to which server."""
+    """A server of several. It is also the `Peer` of its application, which names the server to forward to."""
 
     def __init__(
         self,
@@ -152,5 +152,5 @@ class OneOfSeveral:
 
 
 def _steady() -> float:
-    """Also counts while the machine is suspended."""
+    """The clock that also counts while the machine is suspended."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -31,7 +31,7 @@ class Pass:
     """A browser's access to one workbench."""
 
     job_id: str
-    #: of the session at the console
+    #: the hash of the session at the console
     session_hash: str
     #: the console's own origin, where this browser is signed in
     console: str

@@ -42,7 +42,7 @@ class TraceJob:
     gpu_milli: int = 0
     #: None if the trace has no number of nodes: then the fleet decides
     nodes: int | None = None
-    #: of all its nodes together
+    #: the sum over all its nodes
     cpu_milli: int = 0
     memory_bytes: int = 0
     models: tuple[str, ...] = ()

@@ -35,7 +35,7 @@ class CopiedTable:
     name: str
     rows: int
     changed: int
-    #: of all rows; "" if none was asked for
+    #: the digest of all rows; "" if none was requested
     digest: str = ""
 
 

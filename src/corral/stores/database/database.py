@@ -25,7 +25,7 @@ class Database:
     """Two engines to one database: writers take turns on one connection, readers see a frozen view each."""
 
     kind: str
-    #: its address, without secrets
+    #: the database's address, without secrets
     place: str
     writer: Engine
     reader: Engine

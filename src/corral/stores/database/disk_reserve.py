@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 #: Enough for some thousand stops, sign-ins and events.
 FREE_BYTES = 4 << 20
 LOG_BYTES = 16 << 20
-#: Of <linux/falloc.h>: blocks are allocated, and the file stays as long as it is.
+#: A flag of <linux/falloc.h>: blocks are allocated, and the file keeps its size.
 _KEEP_SIZE = 1
 
 _libc = ctypes.CDLL(None, use_errno=True)

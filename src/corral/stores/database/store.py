@@ -46,7 +46,7 @@ class SqlStore:
         #: the thread that writes now, to refuse a nested `write` instead of a deadlock
         self._holder: int | None = None
         self._epoch: int | None = None
-        #: of this server's lease, if it is one of several
+        #: the token of this server's lease, if it is one of several servers
         self._lease_token = ""
         self._closed = False
 

@@ -6,7 +6,7 @@ from sqlalchemy import BigInteger, Column, Index, PrimaryKeyConstraint, Table, t
 
 from corral.stores.schema.tables import metadata, text_column, time_column
 
-#: Of jobs that have not started.
+#: Estimates of jobs that have not started.
 IS_OPEN = "started_at IS NULL"
 
 estimate_rows = Table(

@@ -192,7 +192,7 @@ class SqlCycleTable:
         return [*map(_cycle_of, self._connection.execute(run)), *self.since(last, 1)]
 
     def prune(self, before: float) -> int:
-        """The newest run has not ended, so it is always kept."""
+        """Deletes old cycles. The newest run has not ended, so it is always kept."""
         keep_from = self._connection.execute(_NEWEST_BASE).scalar_one()
         if keep_from is None:
             return 0

@@ -32,7 +32,7 @@ def plan(desk: Desk, name: str = "fans", **values: Any) -> None:
 
 
 def later(desk: Desk, seconds: float) -> None:
-    """As time goes on: the state is that of a server that was started meanwhile."""
+    """Lets time pass: the state is that of a server that was started meanwhile."""
     desk.now += seconds
     desk.state = desk.loaded()
     if maintenance.is_due(desk.state, desk.now):

@@ -44,7 +44,7 @@ class MaintenanceState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MaintenanceDraft:
-    """What a caller says about a window; None: not said."""
+    """The requested values of a window; None: not given."""
 
     nodes: tuple[str, ...] | None = None
     since: float | None = None
@@ -92,7 +92,7 @@ def edit(work: Work, caller: Caller, name: str, draft: MaintenanceDraft) -> Main
 
 
 def delete(work: Work, caller: Caller, name: str) -> None:
-    """Its nodes come back at once, if it is under way."""
+    """Deletes a window. If it is open, its nodes return at once."""
     require_operator(caller, "plan maintenance")
     record = existing(work.state, name)
     _drop(work, name)
@@ -223,7 +223,7 @@ def _holder(state: State, drain: Drain, now: float) -> str:
 
 
 def _next(one: MaintenanceRecord, now: float) -> MaintenanceRecord:
-    """Its first occurrence that is not over; the same if it is not repeated."""
+    """The window at its first occurrence that is not over; unchanged if it is not repeated."""
     if one.every_days is None:
         return one
     for since, until in _occurrences(one):
@@ -233,7 +233,9 @@ def _next(one: MaintenanceRecord, now: float) -> MaintenanceRecord:
 
 
 def _occurrences(one: MaintenanceRecord) -> Iterator[tuple[float, float]]:
-    """From its present one on, at the same time of the day; a day of 23 or 25 hours makes none shorter or longer."""
+    """Yields the occurrences from the present one on, at the same time of the day; a day of 23 or 25 hours does not
+    change their lengths.
+    """
     assert one.every_days is not None
     begin = datetime.fromtimestamp(one.since)
     while True:

@@ -26,7 +26,7 @@ class BudgetTable(Protocol):
     def delete(self, account: Account, unit: Unit) -> None: ...
 
     def post(self, entries: Sequence[LedgerEntry]) -> None:
-        """Write both sides of each entry; an entry that is there already is left alone."""
+        """Writes both sides of each entry; existing entries are ignored."""
 
     def charges_of(self, attempt: str) -> list[LedgerEntry]:
         """Oldest first."""

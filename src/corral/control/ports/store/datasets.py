@@ -48,7 +48,7 @@ class DatasetTable(Protocol):
     # ---------------------------------------------------------------- versions
 
     def add_versions(self, versions: Sequence[VersionRecord]) -> None:
-        """Raises StoreConflict if one of them is there, or another one in its place of the line."""
+        """Adds versions. Raises StoreConflict if one of them exists, or another one has its place in the line."""
 
     def version(self, dataset_id: str, version: str) -> VersionRecord | None:
         """Finds a version by its whole id."""

@@ -42,7 +42,7 @@ class JobTable(Protocol):
         for all of them. Raises StoreConflict otherwise, and then none was written."""
 
     def save_spec(self, job_id: str, spec: JobSpec) -> None:
-        """Replace what it runs; an unknown id is left alone."""
+        """Replaces the job's spec; an unknown id is ignored."""
 
     def get(self, job_id: str) -> JobRecord | None: ...
 
@@ -99,7 +99,7 @@ class UsageTable(Protocol):
         """Insert or replace by attempt, without touching what was measured."""
 
     def save_updates(self, updates: Sequence[UsageUpdate]) -> None:
-        """How these attempts went on; unknown attempts are left alone."""
+        """Stores the changes of these attempts' usage; unknown attempts are ignored."""
 
     def save_measured(self, measured: Mapping[str, Measured]) -> None:
         """Stores the measured use of these attempts so far; unknown attempts are ignored."""

@@ -32,7 +32,7 @@ class PeopleTable(Protocol):
     def save_user(self, user: UserRecord) -> None: ...
 
     def saw_user(self, name: str, at: float) -> None:
-        """The user has signed in. A user who is not there is left alone."""
+        """Stores that the user has signed in. An unknown user is ignored."""
 
     def delete_user(self, name: str) -> None:
         """Deletes the user with credentials and quotas."""

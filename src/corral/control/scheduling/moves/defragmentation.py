@@ -32,7 +32,7 @@ class MoveState(StrEnum):
     WAITING = "waiting"
     MOVING = "moving"
     DONE = "done"
-    #: its job or its place has changed
+    #: the job or its place has changed
     LEFT_OUT = "left-out"
     CANCELLED = "cancelled"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from corral.core.alerts.facts import GpuFact
 from corral.core.alerts.signal import Finding, about_gpu, gpu_label
 
-#: Of many errors the last few are named.
+#: The number of errors that are named, the latest ones.
 NAMED = 5
 
 

@@ -164,7 +164,7 @@ class FreedNode:
     node: str
     pool: str
     model: str
-    #: its GPUs of that pool and model, which would be free then
+    #: the node's GPUs of that pool and model, which would be free then
     gpus: tuple[str, ...]
     #: how many of them are free already
     free_before: int

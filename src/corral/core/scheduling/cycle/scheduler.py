@@ -58,7 +58,7 @@ def schedule(snapshot: ClusterSnapshot, now: float) -> Plan:
 
 @dataclass(slots=True)
 class Walk:
-    """How far a cycle has come in one line."""
+    """The progress of a cycle in one line."""
 
     key: LineKey
     queue: Queue

@@ -121,7 +121,7 @@ def scalable_jobs(snapshot: ClusterSnapshot) -> list[Scalable]:
 
 
 def _parts(snapshot: ClusterSnapshot, job: Job, held: Allocation, domain: Domain) -> Iterator[Part]:
-    """One for each of its nodes that is ready and has usable GPUs of the job."""
+    """The parts of a job: one for each of its nodes that is ready and has usable GPUs of the job."""
     target = {*(job.next_allocation or held).gpus}
     for grant in held.grants:
         if grant.node not in snapshot.fleet.place_of:

@@ -317,5 +317,5 @@ _LEVELS = (
     ),
 )
 
-#: of the kept runs, oldest first; the latest counts 1
+#: The weights of the kept runs, oldest first; the latest counts 1.
 _WEIGHTS = tuple(0.5 ** ((KEPT_RUNS - 1 - place) / HALF_LIFE) for place in range(KEPT_RUNS))

@@ -154,7 +154,7 @@ def _over_quota(snapshot: ClusterSnapshot, job: Job, kind: JobKind, limit: Quota
 
 
 def over_budget(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
-    """The user, or the user's group, has spent what its hard limit allows in this period. Running jobs go on."""
+    """Holds a job whose user or group has spent what its hard limit allows in this period. Running jobs continue."""
     if not snapshot.budgets or not job.request.total_gpu_milli:
         return None
     member = snapshot.memberships.get(job.user)

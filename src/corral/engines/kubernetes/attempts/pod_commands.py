@@ -65,8 +65,9 @@ class PodCommands:
         return f"{self._pods}/{name}/log"
 
     def create(self, pod: Json) -> None:
-        """A pod that is there already counts if it is this attempt's. Raises NameTaken, EarlierPod, LaunchRefused and
-        EngineUnavailable."""
+        """Creates a pod. An existing one counts if it is this attempt's. Raises NameTaken, EarlierPod, LaunchRefused
+        and EngineUnavailable.
+        """
         try:
             self._create(self._pods, pod)
         except ApiConflict:

@@ -27,13 +27,13 @@ _FINAL_CREATION = re.compile(r"exec: .*(not found|no such file|permission denied
 class WaitKind(Enum):
     #: the scheduler has not placed it
     UNPLACED = auto()
-    #: its node prepares it, and a pull fails that may succeed later
+    #: the node prepares the pod; a pull fails that may succeed later
     PULL = auto()
-    #: its node cannot create its container, which may succeed later
+    #: the node cannot create the container, which may succeed later
     CREATION = auto()
     #: it will never begin
     NEVER = auto()
-    #: its node prepares it
+    #: the node prepares the pod
     PREPARING = auto()
 
 

@@ -35,7 +35,7 @@ _INHERITED = ("PATH", "HOME", "LANG", "XDG_RUNTIME_DIR", "DOCKER_HOST", "CONTAIN
               "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
               "SSL_CERT_FILE", "SSL_CERT_DIR")  # fmt: skip
 _DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-#: Its bit in /proc/self/status: a process with it may raise limits.
+#: The capability's bit in /proc/self/status: a process with it may raise limits.
 _CAP_SYS_RESOURCE = 24
 _SWEEP_SECONDS = 60.0
 

@@ -52,7 +52,7 @@ class ReportedExit:
     """The end of an instance, as its node reported it."""
 
     exit: InstanceExit
-    #: its program was asked to end, but not by corral: Slurm may know the reason better
+    #: the program was asked to end, but not by corral: Slurm may know the reason better
     is_from_outside: bool = False
 
 

@@ -1,4 +1,4 @@
-"""Logs that nodes append to: read by offset, and limited in size while their writers go on.
+"""Logs that nodes append to: read by offset, and limited in size while their writers continue.
 
 Bytes over the limit are punched out of the beginning of the file, so that offsets stay the same. If the file system
 cannot do that, logs grow without a limit.

@@ -33,7 +33,7 @@ _SHAPE = re.compile(r"[A-Za-z0-9_=-]+\.[A-Za-z0-9_=-]+\.[A-Za-z0-9_=-]*")
 class Token:
     #: not in its representation, so that it is not logged by mistake
     text: str = field(repr=False)
-    #: its user; "" if it names none
+    #: the token's user; "" if it names none
     user: str = ""
     expires_at: float | None = None
 

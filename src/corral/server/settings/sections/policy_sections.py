@@ -96,9 +96,9 @@ class FaultToleranceSettings(Section):
 class ProgramTemplateSettings(Section):
     #: the program of `corral start-program`
     command: Annotated[str, Field(min_length=1), readable_by(shlex.split)] = "python train.py"
-    #: its arguments; `{gpu_list}` becomes the GPU indexes, `{gpu_count}` their number
+    #: the arguments; `{gpu_list}` becomes the GPU indexes, `{gpu_count}` their number
     args: Texts = ("--gpus", "{gpu_list}")
-    #: its environment variables, with the same placeholders
+    #: the environment variables, with the same placeholders
     env_vars: Annotated[dict[str, str], AfterValidator(environment)] = Field(
         default_factory=lambda: {"CUDA_VISIBLE_DEVICES": "{gpu_list}"}
     )
