@@ -59,9 +59,20 @@ class SectionedGroup(HabitGroup):
             typer.echo("Aborted.", err=True)
             code = 1
         except typer.TyperException as error:
-            _show_usage_error(error, as_json=_asks_for_json(typed))
+            _show_usage_error(error, self._path(typed), as_json=_asks_for_json(typed))
             code = error.exit_code
         sys.exit(code if isinstance(code, int) else 0)
+
+    def _path(self, typed: Sequence[str]) -> str:
+        """The command that a command line names, for errors that come before the parser knows it."""
+        found: Any = self
+        path = ["corral"]
+        for word in typed:
+            found = getattr(found, "commands", {}).get(word)
+            if found is None:
+                break
+            path.append(word)
+        return " ".join(path)
 
     def _plain_help(self, typed: Sequence[str]) -> str | None:
         """The help for a command line that consists of a command's name and --help. Normal parsing takes twice as long,
@@ -139,12 +150,12 @@ def _asks_for_json(typed: Sequence[str]) -> bool:
     return re.search(r"(^| )(-o ?|--output[ =])json( |$)", own) is not None
 
 
-def _show_usage_error(error: typer.TyperException, *, as_json: bool) -> None:
+def _show_usage_error(error: typer.TyperException, path: str, *, as_json: bool) -> None:
     message = error.format_message()
     if message.startswith("Usage:"):  # a group without a command: its help is the message
         typer.echo(problem(WrongUsage("a command is missing")) if as_json else message, err=True)
         return
-    found = usage_error(error)
+    found = usage_error(error, path)
     typer.echo(problem(found) if as_json else readable(found), err=True)
 
 

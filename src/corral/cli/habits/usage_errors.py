@@ -90,11 +90,11 @@ FOREIGN_FLAGS: Mapping[str, tuple[tuple[str, str], ...]] = {
 QUESTION_FLAGS = dict.fromkeys(("-f", "--force"), (("--yes", "Use -y to skip the question."),))
 
 
-def usage_error(error: typer.TyperException) -> WrongUsage:
-    """The error as one sentence with one hint."""
+def usage_error(error: typer.TyperException, path: str = "corral") -> WrongUsage:
+    """The error as one sentence with one hint. `path` is the command, where the error does not know it."""
     ctx: Any = getattr(error, "ctx", None)
     text = str(getattr(error, "message", "") or error.format_message())
-    path = ctx.command_path if ctx is not None else "corral"
+    path = ctx.command_path if ctx is not None else path
     explained = f"`{path} --help` explains it."
     if option := getattr(error, "option_name", ""):
         return _about_option(option, text, ctx, explained)

@@ -204,11 +204,21 @@ def why(
         # the summary repeats the first reason
         terminal.say(f"{view['job_id']} {is_now} {view['state']}. What {'holds' if cycle is None else 'held'} it:")
     else:
-        terminal.say(f"{view['job_id']} {is_now} {view['state']}: {view['summary']}")
+        terminal.say(f"{view['job_id']} {is_now} {_without_reasons(view)}")
     for reason in view["reasons"]:
         terminal.say(f"  - {reason_line(reason)}")
     for line in [*_place_lines(view, terminal.now()), *_suggestion_lines(view, terminal.now())]:
         terminal.say(line)
+
+
+def _without_reasons(view: WhyView) -> str:
+    """The state and the summary, without the parts that repeat the state."""
+    state = view["state"]
+    if view["summary"] == f"it does not wait: it is {state}":
+        return f"{state}: it does not wait."
+    if view["summary"].startswith("it does not wait: it has ended"):
+        return f"{state}: it does not wait any more. How it ended: corral show {view['job_id']}"
+    return f"{state}: {view['summary']}"
 
 
 def reason_line(reason: ReasonView) -> str:

@@ -81,7 +81,11 @@ def _signed_in(terminal: Terminal, client: Client, user: str, password: str, *, 
         if problem.slug != "password-change-required":
             raise
     terminal.note("This is a one-time password: choose your own.")
-    new = terminal.password("New password", from_stdin=from_stdin, confirm=True)
+    try:
+        new = terminal.password("New password", from_stdin=from_stdin, confirm=True)
+    except WrongUsage as missing:
+        both = f"printf 'one-time\\nnew\\n' | corral login --user {user} --password-stdin"
+        raise WrongUsage("the new password is missing", hint=f"Pipe in both passwords: {both}") from missing
     return client.people.login(user, password, token_name=token_name, new_password=new)
 
 

@@ -82,6 +82,7 @@ def create(
     "edit",
     examples=[
         "corral group edit vision --add maria --remove chen",
+        "corral group edit vision --move noor",
         "corral group edit vision --pool big",
         "corral group edit vision --pool none",
     ],
@@ -90,17 +91,21 @@ def edit(
     terminal: Terminal,
     name: GroupArgument,
     add: Annotated[list[str] | None, typer.Option("--add", metavar="USER", help="A user; repeatable.")] = None,
+    move: Annotated[
+        list[str] | None,
+        typer.Option("--move", metavar="USER", help="A user who leaves their present group; repeatable."),
+    ] = None,
     remove: Annotated[list[str] | None, typer.Option("--remove", metavar="USER", help="A user; repeatable.")] = None,
     pool: Annotated[str | None, typer.Option(metavar="POOL", help="The word none detaches the pool.")] = None,
     description: DescriptionOption = None,
 ) -> None:
     """Change the users of a group, or its pool. Waiting jobs stay; `corral why` shows if they have no pool any more."""
-    given: dict[str, Any] = {"add_users": add, "remove_users": remove, "description": description}
+    given: dict[str, Any] = {"add_users": add, "move_users": move, "remove_users": remove, "description": description}
     changes = {key: value for key, value in given.items() if value is not None}
     if pool is not None:
         changes["pool"] = None if pool == NO_POOL else pool
     if not changes:
-        raise WrongUsage("nothing to change", hint="Give --add, --remove, --pool or --description.")
+        raise WrongUsage("nothing to change", hint="Give --add, --move, --remove, --pool or --description.")
     with terminal.client() as client:
         view = client.groups.edit(name, changes)
     terminal.answer(view, f"Group {view['name']}: users {formats.listed(view['users'])}; pool {view['pool'] or 'none'}")

@@ -261,7 +261,12 @@ def edit(terminal: Terminal, name: QueueArgument, **typed: Any) -> None:
         raise WrongUsage("nothing to change", hint="`corral queue edit --help` lists what can be changed.")
     with terminal.client() as client:
         view = client.queues.edit(name, changes)
-    terminal.answer(view, f"Changed queue {view['name']}: {', '.join(sorted(changes))}")
+    terminal.answer(view, f"Changed queue {view['name']}: {_options(typed)}")
+
+
+def _options(typed: Mapping[str, Any]) -> str:
+    """The given options as they are typed."""
+    return formats.listed([f"--{option.replace('_', '-')}" for option, value in typed.items() if value is not None])
 
 
 def _changes(typed: Mapping[str, Any]) -> dict[str, Any]:

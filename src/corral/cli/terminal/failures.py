@@ -32,6 +32,8 @@ EXIT_CODES = (
 _FIELD = re.compile(r"[a-z_]+([.\[][^:]*)?")
 #: Options of every command, which set no field of a request.
 _OF_EVERY_COMMAND = ("output", "server", "token", "no_color")
+#: The server's sentence for a request without a token: how programs sign in, which a user of the command need not know.
+_NO_TOKEN = "Sign in first: send a bearer token"
 #: The HTTP status for a value that is not valid.
 BAD_VALUE = 422
 
@@ -67,6 +69,8 @@ def in_words_of(error: ClientError, ctx: Any) -> ClientError:
         return WrongUsage(error.message, hint=explained)
     if not isinstance(error, ApiProblem):
         return error
+    if isinstance(error, NotSignedIn) and error.detail.startswith(_NO_TOKEN):
+        return NotSignedIn(error.status, {**error.problem, "detail": "You are not signed in."})
     if isinstance(error, NotFound):
         problem = {key: value for key, value in error.problem.items() if key != "errors"}
         return type(error)(error.status, {"hint": listing(error.message, ctx.command_path), **problem})

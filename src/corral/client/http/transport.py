@@ -22,6 +22,7 @@ import httpx
 from corral.client.http.creating_paths import CREATING_PATHS
 from corral.client.http.errors import ApiProblem, ClientError, ServerUnreachable, UnexpectedAnswer, problem_of
 from corral.client.http.sse import ServerEvent, parse
+from corral.core.os_errors import reason_of
 
 Item = TypeVar("Item")
 Params = Mapping[str, Any]
@@ -65,6 +66,16 @@ def _one_address(text: str) -> str:
 def segment(name: str) -> str:
     """A name as one segment of a path."""
     return quote(name, safe="")
+
+
+def _reason(error: httpx.TransportError) -> str:
+    """The operating system's reason without its number, if it has one."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and not isinstance(cause, ssl.SSLError):
+            return reason_of(cause)
+        cause = cause.__cause__ or cause.__context__
+    return str(error) or type(error).__name__
 
 
 class Transport:
@@ -330,7 +341,7 @@ class Transport:
     def _unreachable(self, error: httpx.TransportError) -> ServerUnreachable:
         """The next request goes to the next server."""
         self._turn_to_next()
-        return ServerUnreachable(self.server, str(error) or type(error).__name__)
+        return ServerUnreachable(self.server, _reason(error))
 
     def _turn_to_next(self) -> None:
         if len(self._servers) > 1:

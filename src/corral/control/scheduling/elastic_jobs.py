@@ -52,7 +52,7 @@ def _resizable(work: Work, caller: Caller, ref: str, gpus: int) -> tuple[Job, Al
     job = own_job(work, caller, ref)
     elastic = job.elastic
     if elastic is None:
-        raise WrongState(f"job {job.id} is not elastic: it was submitted without min_gpus and max_gpus")
+        raise WrongState(f"job {job.id} is not elastic: it has no minimum and maximum of GPUs")
     if not elastic.min_gpus <= gpus <= elastic.max_gpus:
         raise Invalid(
             f"job {job.id} may have {elastic.min_gpus} to {counted(elastic.max_gpus, 'GPU')}: asked {gpus}",

@@ -94,3 +94,10 @@ def test_a_reason_that_cannot_be_read_is_noted() -> None:
         result = corral("logs", "-f", "j-1", CORRAL_SERVER=api.url)
     assert result.exit_code == 4
     assert "the reason of the end could not be read: the store is away" in result.stderr
+
+
+def test_a_script_without_an_interpreter_gets_its_command_line() -> None:
+    view = {**job("failed", "launch_error", None, "train.py: command not found"), "command": ["train.py"]}
+    with server(view) as api:
+        result = corral("logs", "-f", "j-1", CORRAL_SERVER=api.url)
+    assert result.stderr.splitlines()[1] == "Hint: A script is started by its interpreter: `-- python3 train.py`."

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from corral.cli.terminal.terminal import Terminal
 from tests.unit.cli.runner import corral, problem_on_stderr
 from tests.unit.client.scripted_server import Answer, Seen, as_json, problem, scripted
 
@@ -239,3 +240,24 @@ def test_contradictory_arguments_are_refused(args: tuple[str, ...], message: str
     result = corral(*args)
     assert result.exit_code == 2
     assert message in result.output
+
+
+@pytest.mark.parametrize(
+    ("typed", "is_noted"),
+    [
+        (("--", "true"), True),
+        (("--gpus", "0", "--", "true"), False),
+        (("-G", "1", "--", "true"), False),
+        (("--package", "small", "--", "true"), False),
+    ],
+)
+def test_a_user_at_a_terminal_is_reminded_of_gpus(
+    typed: tuple[str, ...], is_noted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Terminal, "is_interactive", True)
+    with scripted(lambda seen, n: as_json(JOB, status=201)) as server:
+        result = corral("submit", "--server", server.url, *typed)
+    assert ("asks for no GPU" in result.stderr) == is_noted
+    monkeypatch.setattr(Terminal, "is_interactive", False)
+    with scripted(lambda seen, n: as_json(JOB, status=201)) as server:
+        assert corral("submit", "--server", server.url, *typed).stderr == ""

@@ -61,6 +61,7 @@ def test_without_a_server_every_command_says_how_to_start_one(args: list[str]) -
     assert result.stderr.startswith(
         f"Error: cannot reach {NO_SERVER}: is the server running?\nHint: Start it with `corral up`"
     )
+    assert result.stderr.endswith(" (Connection refused)\n")
     as_problem = corral(*args, "-o", "json")
     assert as_problem.exit_code == 5
     assert problem_on_stderr(as_problem)["type"] == "/problems/server-unreachable"
@@ -70,6 +71,12 @@ def test_without_a_server_every_command_says_how_to_start_one(args: list[str]) -
     ("answer", "code", "message"),
     [
         (problem(401, detail="Sign in first."), 3, "Hint: Sign in first: run `corral login`."),
+        (
+            problem(401, detail="Sign in first: send a bearer token, or sign in at /x."),
+            3,
+            "Error: You are not signed in.",
+        ),
+        (problem(401, detail="The token has expired."), 3, "Error: The token has expired."),
         (problem(403, detail="Only operators may do this."), 3, "Error: Only operators may do this."),
         (problem(404, detail="no job j-1"), 4, "Error: no job j-1"),
         (problem(409, detail="j-1 is running"), 1, "Error: j-1 is running"),

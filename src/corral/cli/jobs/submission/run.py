@@ -12,7 +12,7 @@ import typer
 
 from corral.cli.jobs.job_request import request_body, with_flags, with_job_options
 from corral.cli.jobs.logs import print_to_end
-from corral.cli.jobs.submission.submit import FileOption, ProgramArgument, merged, read_file, send
+from corral.cli.jobs.submission.submit import FileOption, ProgramArgument, merged, note_missing_gpus, read_file, send
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Section, Terminal, command
 from corral.client.http.errors import ApiProblem, ClientError
@@ -59,6 +59,7 @@ def run(
         raise WrongUsage("array: `corral run` runs one job", hint="Submit the array: corral submit --wait")
     with terminal.client() as client:
         try:
+            note_missing_gpus(terminal, body)
             (job,) = send(client, body)
         except ApiProblem as error:
             raise with_flags(error, None if job_file is None else job_file.places) from error

@@ -99,6 +99,7 @@ def submit(
             if dry_run:
                 _show_plan(terminal, client.jobs.plan(cast("JobCreate", arrays.plan_body(terminal, body))))
                 return
+            note_missing_gpus(terminal, body)
             jobs = send(client, body)
         except ApiProblem as error:
             raise with_flags(error, None if job_file is None else job_file.places) from error
@@ -108,6 +109,16 @@ def submit(
             terminal.answer({"items": jobs}, arrays.submitted(jobs))
         else:
             terminal.answer(jobs[0], submitted(jobs[0]))
+
+
+#: Fields of a job whose GPUs are known, or are its author's choice.
+_SIZED = ("gpus", "min_gpus", "package", "flavor", "preset", "app")
+
+
+def note_missing_gpus(terminal: Terminal, body: Mapping[str, Any]) -> None:
+    """Remind a user at a terminal that a job has no GPU unless it asks for one."""
+    if terminal.is_interactive and not any(body.get(field) is not None for field in _SIZED):
+        terminal.note("Note: the job asks for no GPU. Add --gpus 1 for one; --gpus 0 hides this note.")
 
 
 def send(client: Client, body: Mapping[str, Any]) -> list[JobView]:
