@@ -192,7 +192,7 @@ def test_a_second_server_and_a_bad_configuration_are_refused_in_words(server: Co
         refused = shell.run(*args, code=1)
         assert "bad.yaml:2" in refused.err
         assert "bad.yaml:3" in refused.err
-    assert shell.run("up", "--virtual-gpus", "eight", code=1).err.startswith("Error:")
+    assert shell.run("up", "--virtual-gpus", "eight", code=2).err.startswith("Error: --virtual-gpus:")
     (tmp_path / "old.json").write_text('{"monitor_interval": 7, // seconds\n "max_gpus_per_task": 4, "colour": "red"}')
     imported = shell.run("config", "import", "old.json", "--to", "corral.yaml", code=0)
     assert "colour" in imported.err

@@ -5,15 +5,21 @@ from __future__ import annotations
 import gc
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from corral.cli.system.configuration import config_failure
-from corral.cli.terminal.failures import REFUSED
+from corral.cli.system.configuration import CHECK_HINT
+from corral.cli.terminal.failures import REFUSED, WrongUsage
 from corral.cli.terminal.terminal import Section, Terminal, command
 
+if TYPE_CHECKING:
+    from corral.server.settings.config_file import ConfigError
+
 app = typer.Typer()
+
+#: The origin of values that options set.
+COMMAND_LINE = "command line"
 
 
 @command(
@@ -75,7 +81,7 @@ def up(
     try:
         settings = load_settings(config=config, overrides=overrides)
     except ConfigError as error:
-        raise config_failure(error) from error
+        raise _wrong_configuration(error) from error
     for note in settings.notes:
         terminal.note(f"Note: {note}")
     try:
@@ -83,3 +89,16 @@ def up(
     except SystemExit as end:
         # the server has printed the reason
         raise typer.Exit(end.code if isinstance(end.code, int) else REFUSED) from end
+
+
+def _wrong_configuration(error: ConfigError) -> WrongUsage:
+    """Every value that is wrong, at once; those of the command line by their options."""
+    problems = [
+        f"--{problem.key.rpartition('.')[2].replace('_', '-')}: {problem.message}"
+        if problem.origin == COMMAND_LINE
+        else str(problem)
+        for problem in error.problems
+    ]
+    is_typed = all(problem.origin == COMMAND_LINE for problem in error.problems)
+    text = problems[0] if len(problems) == 1 else "the configuration cannot be used:\n  " + "\n  ".join(problems)
+    return WrongUsage(text, hint="`corral up --help` explains it." if is_typed else CHECK_HINT)

@@ -261,3 +261,14 @@ def test_a_user_at_a_terminal_is_reminded_of_gpus(
     monkeypatch.setattr(Terminal, "is_interactive", False)
     with scripted(lambda seen, n: as_json(JOB, status=201)) as server:
         assert corral("submit", "--server", server.url, *typed).stderr == ""
+
+
+@pytest.mark.parametrize("command", ["submit", "run"])
+def test_a_job_file_without_its_option_is_no_program(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "job.yaml").write_text("gpus: 1\ncommand: python train.py\n")
+    result = corral(command, "job.yaml")
+    assert result.exit_code == 2
+    assert f"Hint: Submit it: corral {command} -f job.yaml" in result.stderr

@@ -12,7 +12,15 @@ import typer
 
 from corral.cli.jobs.job_request import request_body, with_flags, with_job_options
 from corral.cli.jobs.logs import print_to_end
-from corral.cli.jobs.submission.submit import FileOption, ProgramArgument, merged, note_missing_gpus, read_file, send
+from corral.cli.jobs.submission.submit import (
+    FileOption,
+    ProgramArgument,
+    merged,
+    note_missing_gpus,
+    program_of,
+    read_file,
+    send,
+)
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Section, Terminal, command
 from corral.client.http.errors import ApiProblem, ClientError
@@ -52,7 +60,7 @@ def run(
     """
     flags = request_body(JobCommand.SUBMIT, typed)
     if cmd:
-        flags["command"] = cmd
+        flags["command"] = program_of(cmd, "run")
     job_file = read_file(file, flags)
     body = merged(job_file, flags)
     if "array" in body:

@@ -83,7 +83,7 @@ def submit(
     """
     flags = request_body(JobCommand.SUBMIT, typed)
     if cmd:
-        flags["command"] = cmd
+        flags["command"] = program_of(cmd, "submit")
     if array is not None:
         flags["array"] = array
     if pack:
@@ -109,6 +109,14 @@ def submit(
             terminal.answer({"items": jobs}, arrays.submitted(jobs))
         else:
             terminal.answer(jobs[0], submitted(jobs[0]))
+
+
+def program_of(words: list[str], command: str) -> list[str]:
+    """The program. A single word that is a job file is no program: the option for it was left out."""
+    if len(words) == 1 and words[0].endswith((".yaml", ".yml")) and Path(words[0]).is_file():
+        hint = f"Submit it: corral {command} -f {words[0]}"
+        raise WrongUsage(f"{words[0]} is a file with settings and no program", hint=hint)
+    return words
 
 
 #: Fields of a job whose GPUs are known, or are its author's choice.
