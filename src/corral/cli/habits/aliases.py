@@ -11,6 +11,9 @@ from collections.abc import Mapping, Sequence
 #: Options before the command that take a value.
 VALUED_OPTIONS = frozenset({"-o", "--output", "--server", "--token"})
 
+#: Options that may stand before a verb or a name, and take no value.
+PLAIN_OPTIONS = frozenset({"--no-color", "-y", "--yes"})
+
 #: Nouns, as the commands are named, with the other spellings.
 NOUNS: Mapping[str, tuple[str, ...]] = {
     "alert": ("alerts",),
@@ -32,6 +35,7 @@ NOUNS: Mapping[str, tuple[str, ...]] = {
     "image": ("images",),
     "jobs": ("job", "pod", "pods"),
     "key": ("keys",),
+    "maintenance": ("maintenances",),
     "licence": ("licences", "license", "licenses"),
     "nodes": ("node",),
     "object-store": ("object-stores",),
@@ -154,16 +158,25 @@ def familiar(typed: Sequence[str]) -> list[str]:
     if place is None:
         return list(typed)
     before, word, rest = list(typed[:place]), typed[place], list(typed[place + 1 :])
+    if word == "help":
+        return [*before, *familiar(rest), "--help"]
     return before + _in_own_words(word, rest)
 
 
 def first_word(typed: Sequence[str], start: int) -> int | None:
-    """The place of the first word that is neither an option nor its value, if it comes before `--`."""
+    """The place of the first word that is neither an option nor its value, if it comes before `--` and before an option
+    of a command: what follows such an option may be its value."""
     place = start
     while place < len(typed) and typed[place] != "--":
-        if not typed[place].startswith("-"):
+        word = typed[place]
+        if not word.startswith("-"):
             return place
-        place += 2 if typed[place] in VALUED_OPTIONS else 1
+        if word in VALUED_OPTIONS:
+            place += 2
+        elif word in PLAIN_OPTIONS or word.partition("=")[0] in VALUED_OPTIONS:
+            place += 1
+        else:
+            return None
     return None
 
 

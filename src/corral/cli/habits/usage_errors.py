@@ -129,6 +129,10 @@ def _one_too_many(words: str, ctx: Any, path: str, explained: str) -> WrongUsage
     """A word behind all arguments. A verb that stands for another one is named as it was typed."""
     known = getattr(getattr(getattr(ctx, "parent", None), "command", None), "commands", {})
     typed = getattr(ctx, "meta", {}).get(TYPED_VERB)
+    if path == "corral jobs":
+        name = words.split()[0]
+        hint = f"`corral show {name}` shows one job, `corral jobs --search {name}` filters the list."
+        return WrongUsage(f"jobs: {words}: one word too many", hint=hint)
     if typed is None or not known:
         return WrongUsage(f"{path.removeprefix('corral ')}: {words}: one word too many", hint=explained)
     own = path.rpartition(" ")[0]

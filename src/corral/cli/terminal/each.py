@@ -31,7 +31,7 @@ def change_each(
                     raise
                 own = terminal.in_own_words(error)
                 failed.append(own)
-                terminal.note(problem(own) if terminal.as_json else f"{name}: {readable(own)}")
+                terminal.note(problem(own) if terminal.has_json_errors else f"{name}: {readable(own)}")
             else:
                 done.append(view)
                 terminal.say(text(view))

@@ -13,7 +13,7 @@ from corral.cli.terminal.failures import WrongUsage
 from corral.core.visible_text import visible, visible_json
 
 #: The fields that name an object, best first: what `-o name` prints.
-_NAMES = ("id", "name", "job", "task", "user", "index", "key")
+_NAMES = ("id", "name", "job", "task", "user", "index", "key", "queue")
 
 
 class Output(StrEnum):

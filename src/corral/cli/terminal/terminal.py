@@ -121,6 +121,8 @@ class Terminal:
         self.output = Output.NAME if options.quiet else options.output or Output.TABLE
         #: whether the answer is a document: JSON, or another format for programs
         self.as_json = not self.output.is_for_people
+        #: whether an error is a problem in JSON; ids and CSV are read by shells, whose users read the errors
+        self.has_json_errors = self.output in (Output.JSON, Output.YAML)
         self._columns = [name.strip() for name in (options.columns or "").split(",") if name.strip()]
         #: with --watch, tables are kept here to be drawn together
         self._frame: list[Any] | None = None
@@ -274,7 +276,7 @@ class Terminal:
         return given
 
     def fail(self, error: ClientError) -> typer.Exit:
-        self.note(visible_json(problem(error)) if self.as_json else readable(error))
+        self.note(visible_json(problem(error)) if self.has_json_errors else readable(error))
         return typer.Exit(exit_code(error))
 
 

@@ -80,6 +80,12 @@ def test_options_before_the_command_and_programs_behind_it_are_left_alone() -> N
     assert familiar(["-o", "json", "--server", "ps", "ps", "-a"]) == ["-o", "json", "--server", "ps", "jobs", "-a"]
     assert familiar(["submit", "--", "kill", "ps"]) == ["submit", "--", "kill", "ps"]
     assert familiar(["run", "--gpus", "1", "--", "get", "nodes"]) == ["run", "--gpus", "1", "--", "get", "nodes"]
+    # a value of an option is no verb
+    assert familiar(["jobs", "--state", "run"]) == ["jobs", "--state", "run"]
+    assert familiar(["jobs", "--name", "rm", "-a"]) == ["jobs", "--name", "rm", "-a"]
+    assert familiar(["jobs", "-o", "json", "stop", "j-1"]) == ["stop", "-o", "json", "j-1"]
+    assert familiar(["help", "job", "cancel"]) == ["stop", "--help"]
+    assert familiar(["help"]) == ["--help"]
     assert familiar([]) == []
     assert familiar(["--version"]) == ["--version"]
     # without a further word the noun may be the name of a job

@@ -62,6 +62,7 @@ def test_without_a_server_every_command_says_how_to_start_one(args: list[str]) -
         f"Error: cannot reach {NO_SERVER}: is the server running?\nHint: Start it with `corral up`"
     )
     assert result.stderr.endswith(" (Connection refused)\n")
+    assert corral(*args, "-o", "name").stderr == result.stderr
     as_problem = corral(*args, "-o", "json")
     assert as_problem.exit_code == 5
     assert problem_on_stderr(as_problem)["type"] == "/problems/server-unreachable"
