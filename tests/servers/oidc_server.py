@@ -103,6 +103,10 @@ class OidcServer:
     def rotate_keys(self) -> None:
         self._control("rotate")
 
+    def set_groups(self, groups: dict[str, list[str]]) -> None:
+        """The groups of people, by their login."""
+        self._control("groups", groups=json.dumps(groups))
+
     def set_code_seconds(self, seconds: int) -> None:
         self._control("code-seconds", seconds=str(seconds))
 

@@ -11308,6 +11308,10 @@ export interface components {
          *           "created_at": "2026-11-18T09:30:00Z",
          *           "enabled": true,
          *           "group": "vision",
+         *           "group_rules": [
+         *             "group-rule"
+         *           ],
+         *           "groups_claim": "groups-claim",
          *           "has_operator": true,
          *           "id": "j-12",
          *           "issuer": "issuer",
@@ -15049,6 +15053,17 @@ export interface components {
              * @default default
              */
             group?: string | null;
+            /**
+             * Group Rules
+             * @description `GROUP-OF-THE-PROVIDER=GROUP`, or `…=@operator`: the group and the role of a person, decided at each sign-in. Members of these groups may sign in.
+             */
+            group_rules?: string[];
+            /**
+             * Groups Claim
+             * @description The claim with the groups of a person; dots lead into objects (`realm_access.roles`).
+             * @default groups
+             */
+            groups_claim?: string;
             /** Id */
             id: string;
             /**
@@ -15087,6 +15102,10 @@ export interface components {
          *       "created_at": "2026-11-18T09:30:00Z",
          *       "enabled": true,
          *       "group": "vision",
+         *       "group_rules": [
+         *         "group-rule"
+         *       ],
+         *       "groups_claim": "groups-claim",
          *       "has_operator": true,
          *       "id": "j-12",
          *       "issuer": "issuer",
@@ -15112,6 +15131,10 @@ export interface components {
             enabled: boolean;
             /** Group */
             group: string | null;
+            /** Group Rules */
+            group_rules: string[];
+            /** Groups Claim */
+            groups_claim: string;
             /**
              * Has Operator
              * @description An operator has signed in with this provider.
@@ -15168,6 +15191,17 @@ export interface components {
              * @description Group of new users; null means no group.
              */
             group?: string | null;
+            /**
+             * Group Rules
+             * @description `GROUP-OF-THE-PROVIDER=GROUP`, or `…=@operator`: the group and the role of a person, decided at each sign-in. Members of these groups may sign in.
+             */
+            group_rules?: string[];
+            /**
+             * Groups Claim
+             * @description The claim with the groups of a person; dots lead into objects (`realm_access.roles`).
+             * @default groups
+             */
+            groups_claim?: string;
             /**
              * Issuer
              * @default

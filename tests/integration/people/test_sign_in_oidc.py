@@ -360,3 +360,26 @@ def test_the_last_operator_is_not_locked_out(server: CorralServer, operator: htt
         boss = back.get("/users/boss").json()
         assert boss["provider"] == "local"
     assert browser.signed_in_as() is None
+
+
+def test_groups_of_the_provider_decide_about_group_and_role(
+    server: CorralServer, operator: httpx.Client, oidc: OidcServer
+) -> None:
+    operator.post("/groups", json={"name": "optics"}).raise_for_status()
+    rules = {"group_rules": ["ml=optics", "admins=@operator"], "groups_claim": "resource_access.roles"}
+    changed = operator.patch("/auth/providers/lab", json=rules)
+    assert changed.json()["group_rules"] == rules["group_rules"], changed.text
+    stranger = Browser(server.url).sign_in("lab", login="gil")
+    assert stranger.status_code == 403, "gil is on no allow-list and in no group"
+
+    oidc.set_groups({"gil": ["ml", "admins"]})
+    first = Browser(server.url)
+    first.sign_in("lab", login="gil")
+    me = first.get("/api/v1/me").json()
+    assert (me["name"], me["role"], me["group"]) == ("gil", "operator", "optics")
+    assert "groups" in str(oidc.seen()["requests"][-1]["scope"]), "a provider that offers the scope is asked for groups"
+
+    oidc.set_groups({"gil": ["ml"]})
+    Browser(server.url).sign_in("lab", login="gil")
+    assert first.get("/api/v1/me").json()["role"] == "scientist", "open sessions lose the role, too"
+    operator.patch("/auth/providers/lab", json={"group_rules": [], "groups_claim": "groups"}).raise_for_status()

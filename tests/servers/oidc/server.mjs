@@ -9,6 +9,7 @@ import Provider from "oidc-provider";
 
 const settings = JSON.parse(process.env.OIDC_SETTINGS);
 const issuer = `http://127.0.0.1:${settings.port}`;
+let groups = {};
 const seen = { requests: [], exchanges: [] };
 let codeSeconds = 60;
 let keys = [await newKey()];
@@ -26,7 +27,7 @@ function account(id) {
     accountId: id,
     claims: () => ({
       sub: id, preferred_username: login, name: `${login} the Tester`, email: `${login}@example.org`,
-      email_verified: verified,
+      email_verified: verified, groups: groups[login], resource_access: { roles: groups[login] },
     }),
   };
 }
@@ -36,7 +37,7 @@ function makeProvider() {
     clients: settings.clients,
     jwks: { keys },
     cookies: { keys: ["only for tests"] },
-    claims: { openid: ["sub"], profile: ["name", "preferred_username"], email: ["email", "email_verified"] },
+    claims: { openid: ["sub"], profile: ["name", "preferred_username"], email: ["email", "email_verified"], groups: ["groups", "resource_access"] },
     features: { devInteractions: { enabled: false } },
     interactions: { url: (_, interaction) => `/interaction/${interaction.uid}` },
     pkce: { required: () => true },
@@ -45,7 +46,7 @@ function makeProvider() {
     // These tests are not about consent: a user who signs in has given it.
     async loadExistingGrant(ctx) {
       const grant = new ctx.oidc.provider.Grant({ clientId: ctx.oidc.client.clientId, accountId: ctx.oidc.session.accountId });
-      grant.addOIDCScope("openid profile email");
+      grant.addOIDCScope("openid profile email groups");
       await grant.save();
       return grant;
     },
@@ -82,6 +83,8 @@ async function control(request, response, name) {
   if (name === "rotate") {
     keys = [await newKey()];
     provider = makeProvider();
+  } else if (name === "groups") {
+    groups = JSON.parse((await form(request)).get("groups"));
   } else if (name === "code-seconds") {
     codeSeconds = Number((await form(request)).get("seconds"));
   }

@@ -34,6 +34,20 @@ AllowOption = Annotated[
     typer.Option(metavar="WHO", help="A login, e-mail address, @domain, or * that may sign in; repeatable."),
 ]
 GroupOption = Annotated[str | None, typer.Option(help="The group of new users, or the word none.  [default: default]")]
+GroupsClaimOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CLAIM", help="The claim with the groups of a person, as realm_access.roles.  [default: groups]"
+    ),
+]
+GroupRuleOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--group-rule",
+        metavar="THEIRS=GROUP",
+        help="Members of a group of the provider are put into GROUP, or are operators (THEIRS=@operator); repeatable.",
+    ),
+]
 OrganisationOption = Annotated[
     str | None, typer.Option(metavar="NAME", help="A GitHub organisation or GitLab group whose members are listed.")
 ]
@@ -82,6 +96,8 @@ def create_provider(
     no_client_secret: Annotated[bool, typer.Option("--no-client-secret", help="The client has none.")] = False,
     allow: AllowOption = None,
     group: GroupOption = None,
+    groups_claim: GroupsClaimOption = None,
+    group_rule: GroupRuleOption = None,
     organisation: OrganisationOption = None,
     api_token_stdin: ApiTokenOption = False,
     enable: Annotated[bool, typer.Option("--enable", help="Enable the provider at once.")] = False,
@@ -93,7 +109,7 @@ def create_provider(
     body: dict[str, Any] = {"id": id, "kind": kind, "client_id": client_id, "enabled": enable}
     if ask:
         body["client_secret"] = terminal.password("Client secret", from_stdin=client_secret_stdin)
-    body.update(_given(terminal, issuer, title, allow, group, organisation, api_token_stdin))
+    body.update(_given(terminal, issuer, title, allow, group, groups_claim, group_rule, organisation, api_token_stdin))
     with terminal.client() as client:
         view = client.providers.create(body)
     terminal.answer(view, f"Created provider {view['id']} ({_state(view)}).")
@@ -107,6 +123,7 @@ def create_provider(
     "edit",
     examples=[
         "corral provider edit sso --allow @example.org --allow maria",
+        "corral provider edit sso --group-rule ml-team=vision --group-rule admins=@operator",
         'echo "$SECRET" | corral provider edit sso --client-secret-stdin',
     ],
 )
@@ -120,6 +137,9 @@ def edit_provider(
     allow: AllowOption = None,
     clear_allow: Annotated[bool, typer.Option("--allow-nobody", help="Empty the allow-list.")] = False,
     group: GroupOption = None,
+    groups_claim: GroupsClaimOption = None,
+    group_rule: GroupRuleOption = None,
+    clear_rules: Annotated[bool, typer.Option("--no-group-rules", help="Remove the rules.")] = False,
     organisation: OrganisationOption = None,
     api_token_stdin: ApiTokenOption = False,
 ) -> None:
@@ -129,7 +149,10 @@ def edit_provider(
         changes["client_id"] = client_id
     if client_secret_stdin:
         changes["client_secret"] = terminal.password("Client secret", from_stdin=True)
-    changes.update(_given(terminal, issuer, title, [] if clear_allow else allow, group, organisation, api_token_stdin))
+    lists = ([] if clear_allow else allow, [] if clear_rules else group_rule)
+    changes.update(
+        _given(terminal, issuer, title, lists[0], group, groups_claim, lists[1], organisation, api_token_stdin)
+    )
     if not changes:
         raise WrongUsage("nothing to change", hint="corral provider edit --help lists what can be changed.")
     _edit(terminal, id, changes)
@@ -249,10 +272,19 @@ def _given(
     title: str | None,
     allow: list[str] | None,
     group: str | None,
+    groups_claim: str | None,
+    group_rules: list[str] | None,
     organisation: str | None,
     api_token_stdin: bool,
 ) -> dict[str, Any]:
-    values: dict[str, Any] = {"issuer": issuer, "title": title, "allow": allow, "organisation": organisation}
+    values: dict[str, Any] = {
+        "issuer": issuer,
+        "title": title,
+        "allow": allow,
+        "groups_claim": groups_claim,
+        "group_rules": group_rules,
+        "organisation": organisation,
+    }
     given = {name: value for name, value in values.items() if value is not None}
     if group is not None:
         given["group"] = _group(group)

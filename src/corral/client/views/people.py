@@ -216,6 +216,8 @@ class ProviderDetailView(TypedDict):
     enabled: bool
     allow: list[str]
     group: str | None
+    groups_claim: str
+    group_rules: list[str]
     #: The redirect address to register with the provider.
     redirect_uri: str
     #: Number of users of this provider.
@@ -465,6 +467,11 @@ class ProviderCreate(TypedDict):
     enabled: NotRequired[bool]
     #: Group of new users; null means no group.
     group: NotRequired[str | None]
+    #: `GROUP-OF-THE-PROVIDER=GROUP`, or `…=@operator`: the group and the role of a person, decided at each sign-in.
+    #: Members of these groups may sign in.
+    group_rules: NotRequired[list[str]]
+    #: The claim with the groups of a person; dots lead into objects (`realm_access.roles`).
+    groups_claim: NotRequired[str]
     #: The provider's address; not needed for github.com and gitlab.com.
     issuer: NotRequired[str]
     #: A GitHub organisation or GitLab group whose members are listed.
@@ -483,6 +490,11 @@ class ProviderEdit(TypedDict):
     enabled: NotRequired[bool]
     #: Group of new users; null means no group.
     group: NotRequired[str | None]
+    #: `GROUP-OF-THE-PROVIDER=GROUP`, or `…=@operator`: the group and the role of a person, decided at each sign-in.
+    #: Members of these groups may sign in.
+    group_rules: NotRequired[list[str]]
+    #: The claim with the groups of a person; dots lead into objects (`realm_access.roles`).
+    groups_claim: NotRequired[str]
     issuer: NotRequired[str]
     organisation: NotRequired[str]
     title: NotRequired[str]

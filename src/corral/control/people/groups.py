@@ -17,10 +17,11 @@ from corral.control.live.unit_of_work import Caller, Work
 from corral.control.people import budgets, secrets
 from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
-from corral.control.records import DEFAULT_GROUP, GroupRecord, ShareKind, UserRecord
+from corral.control.records import DEFAULT_GROUP, GroupRecord, ProviderRecord, ShareKind, UserRecord
 from corral.control.scheduling.reservations import check_group_free
 from corral.control.storage import volumes
 from corral.core.people.budgets import Account, AccountKind
+from corral.core.people.group_rules import read_rule
 from corral.core.people.membership import Membership
 from corral.core.snapshot.changes import PutMembership
 
@@ -113,10 +114,10 @@ def delete(work: Work, caller: Caller, name: str) -> None:
     shared = sorted(queue.name for queue in work.state.snapshot.queues.values() if name in queue.groups)
     if shared:
         raise InUse(f"group {name} is named by queues: {', '.join(shared)}", field="name", queues=shared)
-    providers = [provider.id for provider in work.tx.providers.all() if provider.group == name]
+    providers = [item.id for item in work.tx.providers.all() if name in (item.group, *groups_of_rules(item))]
     if providers:
         raise InUse(
-            f"newcomers by {', '.join(providers)} are put into group {name}: change that first",
+            f"users of {', '.join(providers)} are put into group {name}: change that first",
             field="name",
             providers=providers,
         )
@@ -136,6 +137,17 @@ def follow(work: Work, users: Iterable[UserRecord]) -> None:
         member = Membership(group=user.group, pool=pool_of.get(user.group) if user.group else None)
         if work.state.snapshot.memberships.get(user.name) != member:
             work.change(PutMembership(user=user.name, membership=member))
+
+
+def place_user(work: Work, caller: Caller, user: UserRecord, name: str) -> UserRecord:
+    """Moves a user into an existing group."""
+    _put(work, caller, [user], existing(work.tx, name).name)
+    return replace(user, group=name)
+
+
+def groups_of_rules(provider: ProviderRecord) -> list[str]:
+    """The groups that the rules of a sign-in provider put users into."""
+    return [rule.group for rule in map(read_rule, provider.group_rules) if rule.group is not None]
 
 
 def existing(tx: Transaction, name: str) -> GroupRecord:

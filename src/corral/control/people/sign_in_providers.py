@@ -7,14 +7,14 @@ to providers; their secrets arrive here encrypted. Local sign-in is not a provid
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
 from corral.control.errors import Invalid, NotFound, Taken, WrongState
 from corral.control.live.unit_of_work import PLATFORM, SYSTEM, Caller, Work
-from corral.control.people import user_accounts
+from corral.control.people import groups, user_accounts
 from corral.control.people.operators import is_acting_operator, reachable_operators, require_operator
 from corral.control.ports import Transaction
 from corral.control.records import (
@@ -29,6 +29,7 @@ from corral.control.records import (
 )
 from corral.core.counts import counted
 from corral.core.names import USER_NAME
+from corral.core.people.group_rules import Decision, decide, read_rule
 
 PROVIDER_ID = re.compile(r"[a-z][a-z0-9-]{0,31}")
 #: Words that mean something else in the same place of an address.
@@ -146,7 +147,28 @@ def _checked(tx: Transaction, provider: ProviderRecord) -> ProviderRecord:
             )
     if provider.group is not None:
         _check_group(tx, provider.group)
-    return replace(provider, allow=tuple(dict.fromkeys(provider.allow)))
+    _check_rules(tx, provider)
+    return replace(
+        provider,
+        allow=tuple(dict.fromkeys(provider.allow)),
+        group_rules=tuple(dict.fromkeys(rule.strip() for rule in provider.group_rules)),
+    )
+
+
+def _check_rules(tx: Transaction, provider: ProviderRecord) -> None:
+    if provider.group_rules and provider.kind is ProviderKind.GITHUB:
+        raise Invalid("GitHub names no groups at sign-in: leave group_rules empty", field="group_rules")
+    if not provider.groups_claim or _CONTROL_OR_BLANK.search(provider.groups_claim):
+        raise Invalid("the claim must not be empty or contain blanks", field="groups_claim")
+    if len(provider.group_rules) > MAX_ALLOWED:
+        raise Invalid(f"at most {MAX_ALLOWED} rules are allowed", field="group_rules", limit=MAX_ALLOWED)
+    for text in provider.group_rules:
+        try:
+            rule = read_rule(text)
+        except ValueError as error:
+            raise Invalid(f"{text!r} is not a rule: {error}", field="group_rules", entry=text) from None
+        if rule.group is not None:
+            _check_group(tx, rule.group, field="group_rules")
 
 
 def _check_issuer(issuer: str) -> None:
@@ -206,31 +228,51 @@ def _detail(provider: ProviderRecord) -> dict[str, Any]:
         "client_id": provider.client_id,
         "enabled": provider.enabled,
         "allow": list(provider.allow[:20]),
+        "group_rules": list(provider.group_rules[:20]),
     }
 
 
 # ------------------------------------------------------------------------------------------------ people
 
 
-def sign_in(work: Work, source: str, seen: IdentityRecord) -> SignInOutcome:
-    """A person has signed in through an enabled provider: a known user, a new user on the allow-list, or a person
-    without an account. The identity is stored in each case."""
+def sign_in(work: Work, source: str, seen: IdentityRecord, member_of: Collection[str] = ()) -> SignInOutcome:
+    """A person has signed in through an enabled provider: a known user, a new user on the allow-list or of a group with
+    a rule, or a person without an account. `member_of` are the groups that the provider names; the rules decide about
+    group and role at every sign-in. The identity is stored in each case."""
     provider = existing(work.tx, seen.provider)
     if not provider.enabled:
         raise WrongState(f"signing in with {provider.title} is switched off", field="provider")
     user = _user_of(work.tx, seen)
     identity = replace(seen, seen_at=work.now, user=user.name if user is not None else None)
+    platform = replace(SYSTEM, source=source)
+    decision = decide([read_rule(rule) for rule in provider.group_rules], member_of)
     if user is not None:
         work.tx.providers.save_identities([identity])
+        if not user.disabled:
+            user = _apply(work, platform, user, decision)
         return SignInOutcome(identity=identity, user=None if user.disabled else user, is_disabled=user.disabled)
     # The first user, who sets up the installation, is the first operator.
-    if is_allowed(provider, identity) or not work.tx.people.users():
-        made = _on_board(work, replace(SYSTEM, source=source), provider, identity, provider.group)
+    if decision.is_member or is_allowed(provider, identity) or not work.tx.people.users():
+        role = Role.OPERATOR if decision.is_operator else Role.SCIENTIST
+        made = _on_board(work, platform, provider, identity, decision.group or provider.group, role)
         return SignInOutcome(identity=replace(identity, user=made.name), user=made, is_new=True)
     work.tx.providers.save_identities([identity])
     stranger = Caller(name=PLATFORM, source=source)
     work.record(stranger, "identity.refused", identity.login, detail={"provider": provider.id, "login": identity.login})
     return SignInOutcome(identity=identity)
+
+
+def _apply(work: Work, caller: Caller, user: UserRecord, decision: Decision) -> UserRecord:
+    """Gives a user the group and the role that the rules decide; the last operator who can sign in keeps the role."""
+    if decision.group is not None and decision.group != user.group:
+        user = groups.place_user(work, caller, user, decision.group)
+    if decision.is_operator is None or decision.is_operator == (user.role is Role.OPERATOR):
+        return user
+    if not decision.is_operator and all(other.name == user.name for other in reachable_operators(work.tx)):
+        work.record(caller, "user.role-kept", user.name, owner=user.name, detail={"reason": "the last operator"})
+        return user
+    role = Role.OPERATOR if decision.is_operator else Role.SCIENTIST
+    return user_accounts.edit_user(work, caller, user.name, role=role)
 
 
 def on_board(
@@ -379,7 +421,7 @@ def _is_same(user: UserRecord, identity: IdentityRecord) -> bool:
     return user.provider == identity.provider and user.subject == identity.subject
 
 
-def _check_group(tx: Transaction, group: str) -> None:
+def _check_group(tx: Transaction, group: str, field: str = "group") -> None:
     names = [record.name for record in tx.people.groups()]
     if group not in names:
-        raise Invalid(f"there is no group {group!r}; there are {', '.join(names[:10])}", field="group")
+        raise Invalid(f"there is no group {group!r}; there are {', '.join(names[:10])}", field=field)

@@ -130,6 +130,10 @@ class ProviderRecord:
     allow: tuple[str, ...] = ()
     #: where people who come in by the allow-list are put; None means: in no group
     group: str | None = DEFAULT_GROUP
+    #: the claim with the groups that the provider knows a person to be in; dots lead into objects
+    groups_claim: str = "groups"
+    #: GROUP-OF-THE-PROVIDER=GROUP or =@operator, decided anew at each sign-in
+    group_rules: tuple[str, ...] = ()
     #: the GitHub organisation or GitLab group whose members can be listed
     organisation: str = ""
     #: for listing them; encrypted, never shown

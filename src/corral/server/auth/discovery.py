@@ -32,6 +32,7 @@ class Metadata:
     auth_methods: tuple[str, ...]
     algorithms: tuple[str, ...]
     pkce_methods: tuple[str, ...]
+    scopes: tuple[str, ...]
     names_itself: bool
     #: the Date header of the answer, for comparing clocks
     date: str
@@ -101,6 +102,7 @@ def _metadata(issuer: str, answer: httpx.Response) -> Metadata:
         auth_methods=_names(document.get("token_endpoint_auth_methods_supported"), "client_secret_basic"),
         algorithms=_names(document.get("id_token_signing_alg_values_supported"), "RS256"),
         pkce_methods=_names(document.get("code_challenge_methods_supported")),
+        scopes=_names(document.get("scopes_supported")),
         names_itself=document.get("authorization_response_iss_parameter_supported") is True,
         date=answer.headers.get("date", ""),
     )

@@ -15,6 +15,8 @@ import httpx
 TIMEOUT_SECONDS = 10.0
 MAX_ANSWER_BYTES = 4 * 1024 * 1024
 USER_AGENT = "corral"
+#: A person is in at most so many groups; further ones are not read.
+MAX_GROUPS = 5000
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -28,6 +30,8 @@ class Person:
     name: str = ""
     #: only an address that the provider has verified
     email: str = ""
+    #: the groups that the provider names
+    member_of: tuple[str, ...] = ()
 
 
 class ProviderFailed(Exception):
@@ -95,6 +99,17 @@ def json_of(answer: httpx.Response) -> Any:
         return answer.json()
     except ValueError:
         raise ProviderFailed(f"{answer.request.url} does not answer with JSON", hint="Check the address.") from None
+
+
+def names(claims: Mapping[str, Any], claim: str) -> tuple[str, ...]:
+    """The texts of a claim with one or several; dots lead into objects, as in `realm_access.roles`."""
+    value: Any = claims.get(claim)
+    if value is None:
+        value = claims
+        for part in claim.split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
+    listed = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+    return tuple(item for item in listed[:MAX_GROUPS] if isinstance(item, str))
 
 
 def text(claims: Mapping[str, Any], name: str, limit: int = 253) -> str:

@@ -73,8 +73,10 @@ class SignIn:
             raise _broken_off("This sign-in was finished already.", slug="sign-in-replayed")
         return ticket
 
-    async def finish(self, provider: ProviderRecord, ticket: Ticket, answer: Mapping[str, str]) -> IdentityRecord:
-        """The person who signed in. Raises ProviderFailed."""
+    async def finish(
+        self, provider: ProviderRecord, ticket: Ticket, answer: Mapping[str, str]
+    ) -> tuple[IdentityRecord, tuple[str, ...]]:
+        """The person who signed in, and the groups that the provider names. Raises ProviderFailed."""
         kind = self._kinds[provider.kind]
         endpoints = await kind.endpoints(provider)
         # RFC 9207: an answer of another provider must not be sent to this one.
@@ -91,7 +93,8 @@ class SignIn:
         if not isinstance(access_token, str):
             raise ProviderFailed(f"{provider.title} sent no access token.")
         grant = Grant(access_token=access_token, answer=token, nonce=ticket.nonce, now=self._clock.now())
-        return _identity(provider, await kind.person(provider, grant))
+        person = await kind.person(provider, grant)
+        return _identity(provider, person), person.member_of
 
     async def people(self, provider: ProviderRecord) -> list[IdentityRecord] | None:
         """All accounts that could sign in, or None if the provider does not list them."""
@@ -144,7 +147,7 @@ class SignIn:
             client_id=provider.client_id,
             client_secret=self._secret(provider.client_secret) if provider.client_secret else None,
             token_endpoint_auth_method=endpoints.auth_method if provider.client_secret else "none",
-            scope=kind.scope,
+            scope=" ".join([kind.scope, *sorted(endpoints.more_scopes)]),
             redirect_uri=redirect_uri,
             code_challenge_method="S256",
             **http_options(endpoints.token),

@@ -351,6 +351,8 @@ provider_rows = Table(
     Column("enabled", Boolean, nullable=False),
     json_column("allow"),
     Column("group_name", PlainText, ForeignKey("groups.name", ondelete="SET NULL"), nullable=True),
+    text_column("groups_claim"),
+    json_column("group_rules"),
     text_column("organisation"),
     text_column("api_token"),
     time_column("created_at"),

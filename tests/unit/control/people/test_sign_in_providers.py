@@ -165,7 +165,7 @@ def test_the_list_lets_people_in_as_scientists_of_its_group(staffed: Desk) -> No
 def test_the_group_of_newcomers_stays_as_long_as_they_are_put_there(staffed: Desk) -> None:
     staffed.do(groups.create, ROOT, "vision")
     staffed.do(edit_provider, ROOT, "lab", {"allow": ("*",), "group": "vision"})
-    with pytest.raises(InUse, match="newcomers by lab"):
+    with pytest.raises(InUse, match="users of lab are put into group vision"):
         staffed.do(groups.delete, ROOT, "vision")
     user = staffed.do(sign_in, "", identity()).user
     assert user is not None
@@ -348,3 +348,72 @@ def test_deleting_a_provider_leaves_its_users_outside_but_there(staffed: Desk) -
     impostor = staffed.do(sign_in, "", identity()).user
     assert impostor is not None
     assert impostor.name == "ann-2", "the same id at another provider is another person"
+
+
+# ------------------------------------------------------------------------------------------------ groups and roles
+
+
+@pytest.fixture
+def ruled(staffed: Desk) -> Desk:
+    staffed.do(groups.create, ROOT, "vision")
+    staffed.do(groups.create, ROOT, "robots")
+    rules = ("ml=vision", "arms=robots", "admins=@operator")
+    staffed.do(edit_provider, ROOT, "lab", {"group_rules": rules})
+    return staffed
+
+
+def test_groups_of_the_provider_admit_and_place_a_person(ruled: Desk) -> None:
+    assert ruled.do(sign_in, "10.0.0.1", identity("eve"), ["strangers"]).user is None
+    made = ruled.do(sign_in, "10.0.0.1", identity(), ["ml"])
+    assert made.is_new
+    assert made.user is not None
+    assert (made.user.group, made.user.role) == ("vision", Role.SCIENTIST)
+    assert ruled.state.snapshot.memberships["ann"].group == "vision"
+
+
+def test_the_rules_are_followed_at_every_sign_in(ruled: Desk) -> None:
+    ruled.do(sign_in, "10.0.0.1", identity(), ["ml"])
+    moved = ruled.do(sign_in, "10.0.0.1", identity(), ["arms", "admins"]).user
+    assert moved is not None
+    assert (moved.group, moved.role) == ("robots", Role.OPERATOR)
+    assert ruled.state.snapshot.memberships["ann"].group == "robots"
+    left = ruled.do(sign_in, "10.0.0.1", identity(), []).user
+    assert left is not None
+    assert (left.group, left.role) == ("robots", Role.SCIENTIST), "the group stays, the role does not"
+
+
+def test_the_last_operator_keeps_the_role(ruled: Desk) -> None:
+    ruled.do(sign_in, "10.0.0.1", identity(), ["admins"])
+    ruled.do(edit_user, ROOT, "root", disabled=True)
+    kept = ruled.do(sign_in, "10.0.0.1", identity(), []).user
+    assert kept is not None
+    assert kept.role is Role.OPERATOR
+    assert "user.role-kept" in [event.action for event in ruled.events()]
+
+
+def test_without_rules_groups_of_the_provider_change_nothing(staffed: Desk) -> None:
+    staffed.do(edit_provider, ROOT, "lab", {"allow": ("ann",)})
+    made = staffed.do(sign_in, "10.0.0.1", identity(), ["admins", "vision"]).user
+    assert made is not None
+    assert (made.group, made.role) == ("default", Role.SCIENTIST)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"group_rules": ("ml",)}, "'ml' is not a rule"),
+        ({"group_rules": ("ml=nowhere",)}, "no group 'nowhere'"),
+        ({"groups_claim": ""}, "the claim must not be empty"),
+    ],
+)
+def test_rules_are_checked(staffed: Desk, change: dict[str, Any], text: str) -> None:
+    with pytest.raises(Invalid, match=text):
+        staffed.do(edit_provider, ROOT, "lab", change)
+
+
+def test_github_has_no_groups_and_a_group_of_a_rule_cannot_be_deleted(ruled: Desk) -> None:
+    hub = ProviderRecord(id="hub", kind=ProviderKind.GITHUB, client_id="x", group_rules=("ml=vision",))
+    with pytest.raises(Invalid, match="GitHub names no groups"):
+        ruled.do(create_provider, ROOT, hub)
+    with pytest.raises(InUse, match="users of lab are put into group vision"):
+        ruled.do(groups.delete, ROOT, "vision")

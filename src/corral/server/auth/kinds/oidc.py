@@ -12,13 +12,14 @@ from corral.control.records import ProviderRecord
 from corral.core.counts import counted
 from corral.server.auth.discovery import Discovery, Metadata
 from corral.server.auth.kinds.provider_kind import Check, Endpoints, Grant
-from corral.server.auth.outside import Person, ProviderFailed, fetch_json, text
+from corral.server.auth.outside import Person, ProviderFailed, fetch_json, names, text
 
 if TYPE_CHECKING:
     from joserfc.jwk import KeySet
 
 #: Signatures with a key pair only: every holder of a shared secret could sign a token for any account.
 ALGORITHMS = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"})
+_GROUP_SCOPES = frozenset({"groups"})
 LEEWAY_SECONDS = 60
 MAX_SKEW_SECONDS = 60
 
@@ -38,6 +39,8 @@ class OpenIdConnect:
             token=metadata.token_endpoint,
             auth_method=_auth_method(metadata, has_secret=bool(provider.client_secret)),
             issuer=metadata.issuer,
+            # Some providers name groups only if they are asked; others refuse scopes that they do not know.
+            more_scopes=_GROUP_SCOPES & set(metadata.scopes) if provider.group_rules else frozenset(),
             names_itself=metadata.names_itself,
         )
 
@@ -53,7 +56,13 @@ class OpenIdConnect:
         email = text(claims, "email") if claims.get("email_verified") is True else ""
         login = next((found for name in self.login_claims if (found := text(claims, name))), "")
         subject = claims["sub"]
-        return Person(subject=subject, login=login or subject, name=text(claims, "name"), email=email)
+        return Person(
+            subject=subject,
+            login=login or subject,
+            name=text(claims, "name"),
+            email=email,
+            member_of=names(claims, provider.groups_claim),
+        )
 
     async def people(self, provider: ProviderRecord, api_token: str) -> list[Person] | None:
         return None

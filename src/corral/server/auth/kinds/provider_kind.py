@@ -13,6 +13,8 @@ class Endpoints:
     token: str
     #: authentication method of the client at the token endpoint
     auth_method: str = "client_secret_basic"
+    #: scopes that are requested beside those of the kind
+    more_scopes: frozenset[str] = frozenset()
     #: the issuer that the answer must name (RFC 9207)
     issuer: str | None = None
     #: whether the answer must name its issuer

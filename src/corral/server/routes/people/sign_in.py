@@ -133,12 +133,14 @@ async def _finished(provider_id: str, request: Request, context: ServerContext) 
         provider_id, request.cookies.get(_ticket_cookie(context, provider_id)[0]), query.get("state")
     )
     provider = await context.read(_enabled, provider_id)
-    identity = await context.sign_in.finish(provider, ticket, query)
-    outcome = await context.execute(sign_in_providers.sign_in, address_of(request), identity)
+    identity, member_of = await context.sign_in.finish(provider, ticket, query)
+    outcome = await context.execute(sign_in_providers.sign_in, address_of(request), identity, member_of)
     if outcome.user is None:
         known = outcome.identity.user if outcome.is_disabled else None
         note_failed_sign_in(context, known, address_of(request), provider=provider_id)
         return answer_of(request, _refused(provider, outcome))
+    # The rules of the provider may have changed the role.
+    context.identities.forget(outcome.user.name)
     session = await open_session(context, outcome.user, address_of(request))
     answer = RedirectResponse(ticket.next, status_code=302)
     set_session_cookie(answer, context.settings, session)

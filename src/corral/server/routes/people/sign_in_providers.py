@@ -62,7 +62,8 @@ async def create_provider(
 ) -> ProviderDetailView:
     """Create a provider. It is disabled unless `enabled` is set, so that it can be tested before users see it."""
     given = _locked(context, body.model_dump())
-    record = ProviderRecord(**{**given, "kind": ProviderKind(body.kind), "allow": tuple(body.allow)})
+    lists = {"allow": tuple(body.allow), "group_rules": tuple(body.group_rules)}
+    record = ProviderRecord(**{**given, "kind": ProviderKind(body.kind), **lists})
     await context.execute(sign_in_providers.create_provider, caller, record)
     return await _view(context, request, body.id)
 
@@ -73,8 +74,7 @@ async def edit_provider(
 ) -> ProviderDetailView:
     """Change a provider. Secrets that are left out are kept."""
     changes = _locked(context, body.model_dump(exclude_unset=True))
-    if "allow" in changes:
-        changes["allow"] = tuple(changes["allow"])
+    changes |= {name: tuple(changes[name]) for name in ("allow", "group_rules") if name in changes}
     edited = await context.execute(sign_in_providers.edit_provider, caller, id, changes)
     context.sign_in.forget(edited)
     return await _view(context, request, id)

@@ -18,6 +18,17 @@ AllowList = Annotated[
     list[Label],
     Field(max_length=1000, description="Logins, e-mail addresses, @domains, or * for all accounts of the provider."),
 ]
+GroupsClaim = Annotated[
+    Label, Field(description="The claim with the groups of a person; dots lead into objects (`realm_access.roles`).")
+]
+GroupRules = Annotated[
+    list[Text],
+    Field(
+        max_length=1000,
+        description="`GROUP-OF-THE-PROVIDER=GROUP`, or `…=@operator`: the group and the role of a person, decided at "
+        "each sign-in. Members of these groups may sign in.",
+    ),
+]
 GroupName = Annotated[Label | None, Field(description="Group of new users; null means no group.")]
 
 
@@ -44,6 +55,8 @@ class ProviderDetailView(View):
     enabled: bool
     allow: list[str]
     group: str | None
+    groups_claim: str
+    group_rules: list[str]
     redirect_uri: str = Field(description="The redirect address to register with the provider.")
     users: int = Field(description="Number of users of this provider.")
     has_operator: bool = Field(description="An operator has signed in with this provider.")
@@ -60,6 +73,8 @@ class ProviderCreate(Body):
     enabled: bool = False
     allow: AllowList = Field(default_factory=list)
     group: GroupName = "default"
+    groups_claim: GroupsClaim = "groups"
+    group_rules: GroupRules = Field(default_factory=list)
     organisation: Label = Field(
         default="", description="A GitHub organisation or GitLab group whose members are listed."
     )
@@ -76,6 +91,8 @@ class ProviderEdit(Body):
     enabled: bool = False
     allow: AllowList = Field(default_factory=list)
     group: GroupName = None
+    groups_claim: GroupsClaim = "groups"
+    group_rules: GroupRules = Field(default_factory=list)
     organisation: Label = ""
     api_token: Secret | None = None
 
@@ -137,6 +154,8 @@ def provider_detail_view(
         enabled=provider.enabled,
         allow=list(provider.allow),
         group=provider.group,
+        groups_claim=provider.groups_claim,
+        group_rules=list(provider.group_rules),
         redirect_uri=redirect_uri,
         users=users,
         has_operator=has_operator,

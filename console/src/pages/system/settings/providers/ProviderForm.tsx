@@ -29,6 +29,8 @@ interface Draft {
   readonly allow: string[];
   /** Empty for none. */
   readonly group: string;
+  readonly groups_claim: string;
+  readonly group_rules: string[];
 }
 
 function draftOf(provider: ProviderView | undefined): Draft {
@@ -43,13 +45,17 @@ function draftOf(provider: ProviderView | undefined): Draft {
     organisation: provider?.organisation ?? "",
     allow: provider?.allow ?? [],
     group: provider === undefined ? "default" : (provider.group ?? ""),
+    groups_claim: provider?.groups_claim ?? "groups",
+    group_rules: provider?.group_rules ?? [],
   };
 }
 
 /** Secrets that were not typed are left as they are. */
-function changesOf({ title, issuer, client_id, client_secret, api_token, organisation, allow, group }: Draft) {
+function changesOf({ title, issuer, client_id, client_secret, api_token, organisation, ...draft }: Draft) {
   const secrets = { ...(client_secret === "" ? {} : { client_secret }), ...(api_token === "" ? {} : { api_token }) };
-  return { title, issuer, client_id, organisation, allow, group: group === "" ? null : group, ...secrets };
+  const { allow, group, groups_claim, group_rules } = draft;
+  const rules = { allow, group: group === "" ? null : group, groups_claim, group_rules };
+  return { title, issuer, client_id, organisation, ...rules, ...secrets };
 }
 
 export function ProviderForm({ provider, onClose }: { provider?: ProviderView; onClose: () => void }) {
@@ -136,6 +142,22 @@ export function ProviderForm({ provider, onClose }: { provider?: ProviderView; o
         data={[{ value: "", label: t("noGroup") }, ...(groups ?? []).map((group) => group.name)]}
         {...form.getInputProps("group")}
       />
+      {form.values.kind !== "github" && (
+        <>
+          <TagsInput
+            label={t("groupRules")}
+            description={t("groupRulesHint")}
+            placeholder="ml-team=vision"
+            splitChars={[]}
+            {...form.getInputProps("group_rules")}
+          />
+          <TextInput
+            label={t("groupsClaim")}
+            description={t("groupsClaimHint")}
+            {...form.getInputProps("groups_claim")}
+          />
+        </>
+      )}
       {provider !== undefined && (
         <div>
           <Text size="sm" fw={500}>

@@ -49,6 +49,13 @@ export const texts = defineTexts({
     "登录名、邮箱、@域名，或 * 表示所有人；其他人需由管理员导入。",
   ],
   group: ["Newcomers go to", "新用户所属用户组"],
+  groupRules: ["Groups of the provider", "提供方的群组"],
+  groupRulesHint: [
+    "THEIRS=GROUP puts members into a group, THEIRS=@operator makes operators; decided at each sign-in.",
+    "“提供方群组=用户组”将成员放入用户组，“提供方群组=@operator”授予管理员角色；每次登录时重新判定。",
+  ],
+  groupsClaim: ["Claim with the groups", "群组所在的声明"],
+  groupsClaimHint: ["groups, or a path such as realm_access.roles", "groups，或形如 realm_access.roles 的路径"],
   noGroup: ["no group", "不分组"],
   redirect: ["Register this address with the provider", "请在提供方登记此地址"],
   redirectAfter: ["Shown after the provider is created.", "创建后显示。"],
