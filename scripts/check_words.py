@@ -1,5 +1,7 @@
 """Counts words that docs/glossary.md replaces, in identifiers, comments, texts and file names.
 
+Also counts docstrings that begin with a clause ("What is pulled", "Of one cluster") instead of a noun or a verb.
+
     python scripts/check_words.py [-v]
 
 Fails if a folder has more of them than `ALLOWED`. With -v, prints every place. Identifiers are read as words:
@@ -38,6 +40,13 @@ BANNED = {
     "courses?": "rollout, history, time series",
     "lasting": "remaining time",
 }
+
+#: Docstrings may not begin with these: `"""The nodes of a job"""` instead of `"""Those of a job"""`.
+OPENINGS = "what|who|whose|whom|whoever|whatever|of|those|its|nothing|until|to|from|none|one's|there is|as"
+#: where openings are checked
+WITH_OPENINGS = ("src/corral/", "console/src/", "tests/")
+#: How many docstrings may begin so, in all. Lower the number when it has become smaller.
+MOST_OPENINGS = 20
 
 
 class Exempt(NamedTuple):
@@ -99,6 +108,7 @@ ALLOWED: dict[str, int] = {}
 _ANY = re.compile(rf"\b(?:{'|'.join(BANNED)})\b")
 _CASE_CHANGE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SEPARATORS = re.compile(r"[_-]+")
+_OPENING = re.compile(rf'^\s*(?:r?"""|/\*\*\s*)({OPENINGS})\s', re.IGNORECASE)
 
 
 class Place(NamedTuple):
@@ -113,7 +123,7 @@ class Place(NamedTuple):
 
 
 def instead_of(word: str) -> str:
-    return next(other for pattern, other in BANNED.items() if re.fullmatch(pattern, word))
+    return next((other for pattern, other in BANNED.items() if re.fullmatch(pattern, word)), "a noun or a verb first")
 
 
 def folder_of(file: str) -> str:
@@ -133,11 +143,26 @@ def banned_in(text: str, file: str) -> list[str]:
     return _ANY.findall(_words(text))
 
 
+def banned_opening(line: str, file: str) -> list[str]:
+    """The first words of a docstring, if they are in `OPENINGS`."""
+    found = _OPENING.match(line) if file.startswith(WITH_OPENINGS) else None
+    return [found[1]] if found else []
+
+
 def _words(text: str) -> str:
     return _SEPARATORS.sub(" ", _CASE_CHANGE.sub(" ", text)).lower()
 
 
+def openings(root: Path = ROOT) -> Iterator[Place]:
+    """Docstrings that begin with one of `OPENINGS`."""
+    for file in _files(root):
+        lines = (root / file).read_text(encoding="utf-8").splitlines()
+        for number, line in enumerate(lines, start=1):
+            yield from (Place(file, number, word, line) for word in banned_opening(line, file))
+
+
 def places(root: Path = ROOT) -> Iterator[Place]:
+    """File names and lines with words that the glossary replaces."""
     for file in _files(root):
         name = file.rpartition("/")[2]
         yield from (Place(file, 0, word, name) for word in banned_in(name, file))
@@ -174,7 +199,12 @@ def main(arguments: list[str]) -> int:
         for folder in sorted(found):
             sys.stdout.writelines(f"{place}\n" for place in found[folder])
         sys.stdout.writelines(f"{folder}: {len(found[folder])}\n" for folder in sorted(found))
+    begun = list(openings())
+    if "-v" in arguments:
+        sys.stdout.writelines(f"{place}\n" for place in begun)
     too_many = list(problems(found, ALLOWED))
+    if len(begun) > MOST_OPENINGS:
+        too_many += [f"{len(begun)} docstrings begin with a clause, {MOST_OPENINGS} may", *map(str, begun)]
     sys.stdout.writelines(f"{problem}\n" for problem in too_many)
     if too_many:
         sys.stdout.write("every place: python scripts/check_words.py -v\n")

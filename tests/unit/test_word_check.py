@@ -53,6 +53,35 @@ def test_an_exemption_of_a_file_holds_only_there(check: ModuleType) -> None:
     assert check.banned_in("pictures, labels = labelled()", "src/corral/core/jobs/module.py") == ["pictures"]
 
 
+@pytest.mark.parametrize(
+    ("line", "openings"),
+    [
+        ('"""What a job runs."""', ["What"]),
+        ('    """Of one cluster, or of all."""', ["Of"]),
+        ('    r"""Whose keys may connect."""', ["Whose"]),
+        ("/** Whoever is signed in. */", ["Whoever"]),
+        ('    """Until the command has ended."""', ["Until"]),
+        ('"""The command of a job."""', []),
+        ('"""Whether it runs."""', []),
+        ('"""Offers of packages."""', []),
+        ("# What follows is a comment.", []),
+    ],
+)
+def test_docstrings_begin_with_a_noun_or_a_verb(check: ModuleType, line: str, openings: list[str]) -> None:
+    assert check.banned_opening(line, "src/corral/core/jobs/module.py") == openings
+    assert check.banned_opening(line, "docs/glossary.md") == []
+
+
+def test_openings_are_counted_apart(check: ModuleType, tmp_path: Path) -> None:
+    folder = tmp_path / "src" / "corral" / "core"
+    folder.mkdir(parents=True)
+    (folder / "times.py").write_text('"""Those that are kept."""\n')
+    assert list(check.places(tmp_path)) == []
+    [place] = check.openings(tmp_path)
+    assert (place.line, place.word) == (1, "Those")
+    assert "a noun or a verb first" in str(place)
+
+
 def test_places_are_files_lines_and_file_names(check: ModuleType, tmp_path: Path) -> None:
     folder = tmp_path / "src" / "corral" / "core"
     folder.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""What a job could leave in the process of its supervisor for the next job, which may be another user's."""
+"""A job tries to leave things in the process of its supervisor for the next job, which may be another user's."""
 
 from __future__ import annotations
 

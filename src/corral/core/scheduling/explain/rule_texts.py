@@ -1,4 +1,4 @@
-"""What each rule that holds a waiting job means, and what helps: the table of the reference page."""
+"""The meaning of each rule that holds a waiting job, and advice: the table of the reference page."""
 
 from __future__ import annotations
 

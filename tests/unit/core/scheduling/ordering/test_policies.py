@@ -1,4 +1,4 @@
-"""What each ordering policy compares, for one user's jobs and between users, and what it says about it."""
+"""The comparisons of each ordering policy, for one user's jobs and between users, and its texts."""
 
 from __future__ import annotations
 
