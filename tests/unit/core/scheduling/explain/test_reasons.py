@@ -9,7 +9,7 @@ from hypothesis import given
 
 from corral.core.jobs.lifecycle import ResizeRequested, advance
 from corral.core.model import WHOLE, Blocking, Elastic, GpuHealth, Job, JobKind, JobState, NodeState, Queue, Request
-from corral.core.people.quota import Quota
+from corral.core.people.quota import Quota, quota_kinds
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.explain.reasons import NAMED, Explanation, explain, line_order
 from corral.core.scheduling.forecast.estimates import forecast
@@ -76,6 +76,11 @@ class Recount:
             if all(getattr(job, name) == value for name, value in by.items())
         )
 
+    def held_of_kind(self, user: str, kind: JobKind) -> float:
+        """GPUs held by the user's jobs that the quota for this kind counts."""
+        mine = [allocation for job, allocation in self.holding if job.user == user and kind in quota_kinds(job)]
+        return sum(allocation.total_gpu_milli for allocation in mine) / WHOLE
+
     def whole_free(self, pool: str, request: Request) -> list[int]:
         """Whole free GPUs that count, on each ready node and of each model apart."""
         counts: dict[tuple[str, str], int] = {}
@@ -99,7 +104,9 @@ def _check_numbers(recount: Recount, job: Job, reason: Reason, plan: Plan) -> No
             assert numbers["held"] == pytest.approx(recount.held(queue=job.queue))
             assert numbers["limit"] == snapshot.queues[job.queue].max_gpus
         case "quota" if numbers["resource"] == "gpus":
-            assert numbers["held"] == pytest.approx(recount.held(user=job.user, kind=job.kind))
+            # A job of a preset counts in the quota of trainings or gangs, too.
+            (kind,) = [kind for kind in quota_kinds(job) if f"for {kind} gpus" in reason.detail]
+            assert numbers["held"] == pytest.approx(recount.held_of_kind(job.user, kind))
         case "resources" if request.wants_gpu:
             counts = recount.whole_free(snapshot.queues[job.queue].pool, request)
             assert numbers["free_gpus"] == sum(counts)
