@@ -10,6 +10,8 @@ import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from ipaddress import IPv4Address
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -26,6 +28,7 @@ from websockets.sync.client import connect
 
 from corral.server.wiring import forwarding
 from corral.server.wiring.forwarding import ANSWERED_BY, MARK, Forwarding
+from tests.servers.kubernetes.certificates import Authority
 
 
 class Peer:
@@ -90,7 +93,7 @@ async def shell(websocket: WebSocket) -> None:
         return
 
 
-def application(place: str, peer: Peer) -> Any:
+def application(place: str, peer: Peer, ca: str | None = None) -> Any:
     every = ["GET", "POST", "PUT", "DELETE"]
     app = Starlette(
         routes=[
@@ -100,7 +103,7 @@ def application(place: str, peer: Peer) -> Any:
         ]
     )
     app.state.place = place
-    return Forwarding(app, peer=peer)
+    return Forwarding(app, peer=peer, ca=ca)
 
 
 @pytest.fixture
@@ -111,17 +114,18 @@ def leader() -> Iterator[str]:
 
 
 @contextmanager
-def served(place: str, peer: Peer) -> Iterator[str]:
+def served(place: str, peer: Peer, *, ca: str | None = None, **tls: str) -> Iterator[str]:
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     # A request that comes before the server's thread waits; without this line it is refused.
     listener.listen()
-    config = uvicorn.Config(application(place, peer), log_config=None, lifespan="off", ws="websockets-sansio")
+    app = application(place, peer, ca)
+    config = uvicorn.Config(app, log_config=None, lifespan="off", ws="websockets-sansio", **tls)  # type: ignore[arg-type]
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        yield f"{'https' if tls else 'http'}://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         server.should_exit = True
         thread.join(30)
@@ -250,3 +254,23 @@ def test_a_shell_ends_when_another_server_leads(leader: str, monkeypatch: pytest
             peer.leader = "http://127.0.0.1:1"
             with pytest.raises(Exception, match="another server leads"):
                 shell.recv()
+
+
+def test_a_leader_with_a_certificate_is_reached_by_https(tmp_path: Path) -> None:
+    """Its authority is not among those of the machine."""
+    authority = Authority()
+    certificate, key = authority.issue("leader", addresses=(IPv4Address("127.0.0.1"),)).write(tmp_path, "leader")
+    ca = tmp_path / "ca.pem"
+    ca.write_bytes(authority.certificate)
+    files = {"ssl_certfile": str(certificate), "ssl_keyfile": str(key)}
+    headers = {"Authorization": "Bearer mine"}
+    with (
+        served("leader", Peer("one", is_leading=True), **files) as url,
+        served("standby", Peer("two", leader=url), ca=str(ca)) as standby,
+        served("doubter", Peer("two", leader=url)) as doubter,
+    ):
+        assert httpx.post(f"{standby}/api/v1/jobs", trust_env=False).json()["place"] == "leader"
+        address = f"{standby.replace('http', 'ws')}/api/v1/jobs/j-1/shell"
+        with connect(address, additional_headers=headers, subprotocols=["one"], proxy=None) as shell:  # type: ignore[list-item]
+            assert json.loads(shell.recv())[0] == "leader"
+        assert httpx.post(f"{doubter}/api/v1/jobs", trust_env=False).status_code == 503
