@@ -53,7 +53,7 @@ def test_a_gang_goes_on_after_a_restore_and_ends_with_its_own_codes(cluster: Kub
     wait_until(lambda: not cluster.own_pods(), "nothing stays")
 
 
-def test_an_end_that_nobody_has_recorded_is_found_after_a_restore(cluster: KubernetesHarness) -> None:
+def test_an_end_without_a_record_is_found_after_a_restore(cluster: KubernetesHarness) -> None:
     cluster.launch(order(*script("echo done; exit 7")))
     cluster.stop_server()
     wait_until(lambda: cluster.pod()["status"]["phase"] == "Failed", "it ends")
