@@ -5,7 +5,8 @@ so far, and time limits are longer than needed, as people ask for. Now and then,
 estimated, from nothing but what is known at that moment, the outcomes of earlier estimates included. Jobs that start at
 once are left out: about them nothing needs to be estimated. Like on a server, a job that still waits is estimated again
 each time its start has come nearer by a horizon. The real weeks have no time limits. Each workload gets so many seconds
-of processor time for its estimates; the progress is printed.
+of processor time for its estimates; the progress is printed. For the weeks the planned starts of a plain simulation of
+Slurm's backfill are shown beside (`slurm_starts`).
 
     CORRAL_TRACES=DIR python -m benchmarks.estimates [--jobs N] [--samples N] [--seconds N] [--speed | --accuracy]
 """
@@ -24,7 +25,9 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks import fairness, real_weeks
+from benchmarks.references import jobs_of
 from benchmarks.scheduling import NOW, fleet_and_jobs, started
+from benchmarks.slurm_starts import planned_and_started
 from benchmarks.tables import Row, median, print_table, spread
 from corral.core.model import Job, Queue
 from corral.core.quantities import format_duration
@@ -153,7 +156,8 @@ class EstimateWorker:
         calibration = calibrate(self.shown, now)
         recent = Recent(jobs=tuple(self._recent), since=self._since or now)
         copy = copy_of(self._simulation.snapshot)
-        found = self._forecaster.forecast(copy, now, calibration=calibration, recent=recent)
+        tables = self._simulation.run_times.life_tables.copy()
+        found = self._forecaster.forecast(copy, now, calibration=calibration, recent=recent, tables=tables)
         self.seconds.append(time.process_time() - begun)
         self._left_seconds -= self.seconds[-1]
         for job_id in job_ids:
@@ -195,7 +199,7 @@ def accuracy_rows(name: str, policy: str, ran: EstimateWorker) -> Iterator[Row]:
         if found.before_p90 is None or found.before_p50 is None or not started:
             continue
         raw = [sum((one.started_at or 0.0) <= limit(one) + 1 for one in started) / len(started) for limit in RAW]
-        part = median([abs((one.started_at or 0.0) - one.p50) / max(60.0, one.wait_seconds or 0.0) for one in started])
+        part = _error_part(started)
         yield Row(
             what=f"{name}, {policy}, {horizon}: starts before p50 / p90",
             value=f"{found.before_p50:.0%} / {found.before_p90:.0%} of {len(shown)}",
@@ -207,6 +211,24 @@ def accuracy_rows(name: str, policy: str, ran: EstimateWorker) -> Iterator[Row]:
                 else ""
             ),
         )
+
+
+def slurm_row(name: str, work: Workload, samples: int) -> Row:
+    """The planned starts of Slurm's backfill on the same workload."""
+    nodes, every = len(work.nodes), max(1, len(work.jobs) // samples)
+    shown, ends_at = planned_and_started(jobs_of(work), nodes, work.gpus // nodes, every, MOST_AT_ONCE)
+    found = accuracy_of(shown, ends_at)
+    part = _error_part([one for one in shown if one.started_at is not None])
+    return Row(
+        what=f"{name}, backfill by the partition's limit, as `squeue --start` shows it: starts before",
+        value=f"{found.before_p50 or 0.0:.0%} of {len(shown)}",
+        spread=f"median error {_duration(found.median_error_seconds or 0.0)}, {part:.0%} of the wait",
+    )
+
+
+def _error_part(started: Sequence[PastEstimate]) -> float:
+    """The median error as a part of the wait."""
+    return median([abs((one.started_at or 0.0) - one.p50) / max(60.0, one.wait_seconds or 0.0) for one in started])
 
 
 def _by_horizon(shown: Sequence[PastEstimate]) -> list[tuple[str, list[PastEstimate]]]:
@@ -234,6 +256,8 @@ def accuracy(options: argparse.Namespace) -> None:
             ran = EstimateWorker(name, made(), policy, options.samples, options.seconds)
             ran.run()
             rows += accuracy_rows(name, policy, ran)
+        if name.startswith("week ") and (not only or name in only):
+            rows.append(slurm_row(name, made(), options.samples))
     print_table(f"Estimated starts, up to {most:,} jobs, whole weeks; predictions learned on the way", rows)
 
 

@@ -19,6 +19,7 @@ from corral.core.model import Job, JobState, attempt_id
 from corral.core.scheduling.forecast.accuracy import Accuracy, PastEstimate, accuracy_of, by_horizon, horizon_of
 from corral.core.scheduling.forecast.arrivals import DAY, Recent, came_at
 from corral.core.scheduling.forecast.estimates import Forecast
+from corral.core.scheduling.forecast.life_tables import Tables
 from corral.core.snapshot.replica import SnapshotCopy, copy_of
 
 #: How many are looked back at, by people and by the next estimates.
@@ -43,9 +44,10 @@ class Summary:
     recent: tuple[PastEstimate, ...]
 
 
-def copy_snapshot(state: State) -> SnapshotCopy:
-    """A copy to estimate from, taken between two turns: it takes milliseconds, whatever follows."""
-    return copy_of(state.snapshot)
+def copy_snapshot(state: State) -> tuple[SnapshotCopy, Tables]:
+    """A copy to estimate from, with the life tables, taken between two turns: it takes milliseconds, whatever
+    follows."""
+    return copy_of(state.snapshot), state.run_times.life_tables.copy()
 
 
 class Arrivals:

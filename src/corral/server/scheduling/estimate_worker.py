@@ -22,6 +22,7 @@ from corral.core.model import Job, JobState
 from corral.core.scheduling.forecast.accuracy import PastEstimate, calibrate, horizon_of
 from corral.core.scheduling.forecast.arrivals import NO_RECENT_JOBS
 from corral.core.scheduling.forecast.estimates import Estimate, Forecast, Forecaster
+from corral.core.scheduling.forecast.life_tables import NO_TABLES, Tables
 from corral.core.snapshot.replica import SnapshotCopy
 
 log = logging.getLogger("corral.server.scheduling.estimate_worker")
@@ -71,6 +72,8 @@ class EstimateWorker:
         #: recent arrivals, for the prediction of further ones
         self._arrivals = estimates.Arrivals((), since=clock.now())
         self._recent = NO_RECENT_JOBS
+        #: of the last round
+        self._tables: Tables = NO_TABLES
         #: for every open wait, the horizon of the estimate that was stored last
         self._kept: dict[Wait, int] = {}
         self._is_loaded = False
@@ -104,7 +107,7 @@ class EstimateWorker:
         begun = time.monotonic()
         if not self._is_loaded:
             self._load()
-        snapshot = self._controller.inspect(estimates.copy_snapshot).result(_ASK_SECONDS)
+        snapshot, tables = self._controller.inspect(estimates.copy_snapshot).result(_ASK_SECONDS)
         now = self._clock.now()
         self._settle(snapshot)
         is_old = abs(now - self._forecast.at) >= LONGEST_SECONDS
@@ -112,6 +115,7 @@ class EstimateWorker:
             return 0.0
         self._recent = self._arrivals.see(snapshot, now)
         with self._lock:
+            self._tables = tables
             forecast = self._made(snapshot, now)
         had_any, self._forecast, self._revision = bool(self._forecast.estimates), forecast, snapshot.revision
         self._waits = frozenset(estimates.wait_of(snapshot.jobs[job_id]) for job_id in forecast.estimates)
@@ -149,6 +153,7 @@ class EstimateWorker:
             now,
             calibration=calibrate(self._past, now),
             recent=self._recent,
+            tables=self._tables,
             pause=_Pauses(self._worker).pause,
         )
 

@@ -22,7 +22,8 @@ from corral.core.scheduling.forecast.accuracy import NOTHING_KNOWN, Calibration,
 from corral.core.scheduling.forecast.arrivals import NO_RECENT_JOBS, Recent, coming
 from corral.core.scheduling.forecast.count_lines import Order
 from corral.core.scheduling.forecast.count_rollout import CountRollout
-from corral.core.scheduling.forecast.remaining_time import Length, Mood, length_of
+from corral.core.scheduling.forecast.life_tables import NO_TABLES, Tables
+from corral.core.scheduling.forecast.remaining_time import Length, Mood, Outlook, length_of
 from corral.core.scheduling.forecast.rollout import Rollout
 from corral.core.scheduling.ordering.cost import OrderingRules
 from corral.core.scheduling.plan.plan import Plan
@@ -89,9 +90,12 @@ def forecast(
     effort: Effort = Effort(),  # noqa: B008 - an immutable value
     calibration: Calibration = NOTHING_KNOWN,
     recent: Recent = NO_RECENT_JOBS,
+    tables: Tables = NO_TABLES,
 ) -> Forecast:
     """The estimated start of each waiting job, if recent arrivals repeat. The snapshot is not changed."""
-    return Forecaster().forecast(copy_of(snapshot), now, effort=effort, calibration=calibration, recent=recent)
+    return Forecaster().forecast(
+        copy_of(snapshot), now, effort=effort, calibration=calibration, recent=recent, tables=tables
+    )
 
 
 class Forecaster:
@@ -112,18 +116,20 @@ class Forecaster:
         effort: Effort = Effort(),  # noqa: B008 - an immutable value
         calibration: Calibration = NOTHING_KNOWN,
         recent: Recent = NO_RECENT_JOBS,
+        tables: Tables = NO_TABLES,
         pause: Callable[[], None] = lambda: None,
     ) -> Forecast:
         """`pause` is called often; an exception from it ends the forecast and does not harm the next one."""
         # 1. Jobs that start now start in every rollout.
-        lengths = dict(self._lengths(copy))
+        outlook = Outlook(tables, copy.jobs.values(), now)
+        lengths = {job_id: outlook.refined(copy.jobs[job_id], length) for job_id, length in self._lengths(copy).items()}
         base, plan = self._begin(copy, now, lengths)
         snapshot = self._replica.snapshot
         starting = {start.job_id for start in plan.starts}
         waiting = [job for job in base.jobs.values() if job.state is JobState.QUEUED]
         # 2. The rollouts. Without uncertainty there is only one.
         comes = recent.period(now) is not None and bool(recent.jobs)
-        is_sampled = comes or any(length.sigma for length in lengths.values())
+        is_sampled = comes or any(length.sigma or length.hazard is not None for length in lengths.values())
         moods = effort.moods(len(waiting)) if is_sampled else [Mood()]
         exact = effort.exact(len(waiting))
         order = Order(snapshot, lengths) if len(waiting) >= exact else None
@@ -131,7 +137,9 @@ class Forecaster:
         rollouts: list[_Ran] = []
         for mood in (middle, *others) if waiting else ():
             self._replica.follow(base)
-            rollout = Rollout(snapshot, now, mood, lengths, arrivals=coming(recent, now, mood), pause=pause)
+            rollout = Rollout(
+                snapshot, now, mood, lengths, outlook=outlook, arrivals=coming(recent, now, mood), pause=pause
+            )
             ran = _run(rollout, exact, order, effort.counted if rollouts else math.inf)
             rollouts.append(_extended(ran, rollouts[0], now) if rollouts else ran)
         # 3. The estimates from all rollouts, corrected by earlier outcomes.

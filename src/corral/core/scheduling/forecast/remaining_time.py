@@ -2,17 +2,21 @@
 
 A prediction has two quantiles of similar runs, p50 and p90; run times are assumed to be log-normal around them, as they
 mostly are. The time that the job has run already counts: beyond the p50 a longer run time is expected than predicted,
-and beyond the p90 the prediction was wrong, and a still longer one is expected. The samples are deterministic: the same
-job in the same rollout always gets the same run time.
+and beyond the p90 the prediction was wrong, and a still longer one is expected. Of a job without a time limit of which
+no run of the same name is known, a life table says more (`life_tables`). The samples are deterministic: the same job in
+the same rollout always gets the same run time.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 from corral.core.model import Job, JobState
+from corral.core.scheduling.forecast.life_tables import NO_TABLES, Hazard, Hazards, Tables, is_enough
+from corral.core.scheduling.forecast.run_time_model import is_of_a_series, life_table_keys
 from corral.core.scheduling.ordering.cost import OrderingRules
 
 #: The 0.9 quantile of the normal distribution.
@@ -45,6 +49,12 @@ class Length:
     sigma: float
     most: float = math.inf
     is_known: bool = True
+    #: whether neither runs of the same name nor a time limit tell the run time, so that a life table tells more
+    is_vague: bool = False
+    #: of a life table; it is used instead of median and sigma
+    hazard: Hazard | None = None
+    #: the work that was saved before the next or last start, with a hazard
+    saved: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,8 +65,37 @@ class Mood:
     late: float = 0.0
 
 
+class Outlook:
+    """What life tables say at one moment. Without tables it says nothing."""
+
+    def __init__(self, tables: Tables = NO_TABLES, jobs: Iterable[Job] = (), now: float = 0.0) -> None:
+        self._hazards: Hazards | None = None
+        if is_enough(tables):
+            runs = ((life_table_keys(job), worked_seconds(job, now)) for job in jobs if job.started_at is not None)
+            self._hazards = Hazards(tables, runs)
+
+    def length_of(self, job: Job, rules: OrderingRules) -> Length:
+        """The distribution of a job's run time from its next or last start."""
+        return self.refined(job, length_of(job, rules))
+
+    def refined(self, job: Job, length: Length) -> Length:
+        """The same with what the life tables say of the job."""
+        if self._hazards is None or not length.is_vague:
+            return length
+        return replace(length, hazard=self._hazards.of(life_table_keys(job)), saved=job.saved_seconds)
+
+
+NO_OUTLOOK = Outlook()
+
+
 def length_of(job: Job, rules: OrderingRules) -> Length:
-    """The distribution of a job's run time from its next or last start."""
+    """The same without life tables."""
+    length = _length_of(job, rules)
+    is_vague = math.isinf(length.most) and length.sigma > 0 and job.elastic is None and not is_of_a_series(job)
+    return replace(length, is_vague=True) if is_vague else length
+
+
+def _length_of(job: Job, rules: OrderingRules) -> Length:
     most = math.inf if job.time_left_seconds is None else job.time_left_seconds
     known = job.predicted
     if known is not None:
@@ -84,6 +123,8 @@ def _within_limit(length: Length) -> Length:
 
 def seconds_from_start(length: Length, serial: int, mood: Mood) -> float:
     """The run time, in that rollout, of a job that has not started."""
+    if length.hazard is not None:
+        return _by_hazard(length.hazard, length.saved, serial, mood)
     if not length.sigma:
         return length.median
     return min(length.most, length.median * math.exp(length.sigma * _lateness(serial, mood)))
@@ -91,6 +132,8 @@ def seconds_from_start(length: Length, serial: int, mood: Mood) -> float:
 
 def seconds_left(length: Length, ran: float, serial: int, mood: Mood) -> float:
     """The remaining time, in that rollout, of a job that has run for `ran` seconds."""
+    if length.hazard is not None:
+        return _by_hazard(length.hazard, length.saved + ran, serial, mood)
     # A quotient that underflows to 0 has no logarithm.
     part = ran / length.median
     if part <= 0:
@@ -103,6 +146,15 @@ def seconds_left(length: Length, ran: float, serial: int, mood: Mood) -> float:
     level = gone + (1.0 - gone) * _NORMAL.cdf(_lateness(serial, mood))
     total = length.median * math.exp(sigma * _NORMAL.inv_cdf(min(level, 1.0 - 1e-9)))
     return max(LEAST_SECONDS, min(total, length.most) - ran)
+
+
+def _by_hazard(hazard: Hazard, worked: float, serial: int, mood: Mood) -> float:
+    return max(LEAST_SECONDS, hazard.end(worked, _NORMAL.cdf(_lateness(serial, mood))) - worked)
+
+
+def worked_seconds(job: Job, now: float) -> float:
+    """The run time of a job including the work of earlier attempts that was saved."""
+    return job.saved_seconds + ran_seconds(job, now)
 
 
 def ran_seconds(job: Job, now: float) -> float:

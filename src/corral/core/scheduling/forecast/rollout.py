@@ -19,10 +19,11 @@ from corral.core.people.scores import Score, change_usage
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.forecast.remaining_time import (
     LEAST_SECONDS,
+    NO_OUTLOOK,
     Length,
     Mood,
+    Outlook,
     is_ending,
-    length_of,
     ran_seconds,
     seconds_from_start,
     seconds_left,
@@ -45,6 +46,8 @@ class Rollout:
     mood: Mood
     #: by live job: the distribution of its run time
     lengths: dict[str, Length]
+    #: for jobs that arrive during the rollout
+    outlook: Outlook = NO_OUTLOOK
     #: jobs that arrive during the rollout, in order
     arrivals: Iterator[Job] = field(default_factory=lambda: iter(()))
     #: called between two cycles, so that a long rollout does not block other threads; may raise to end the rollout
@@ -96,7 +99,7 @@ class Rollout:
         """The jobs that arrive until `now`."""
         while self.next_arrival is not None and (self.next_arrival.queued_at or 0.0) <= now:
             job = self.next_arrival
-            self.lengths[job.id] = length_of(job, self.snapshot.ordering)
+            self.lengths[job.id] = self.outlook.length_of(job, self.snapshot.ordering)
             self.next_arrival = next(self.arrivals, None)
             yield job
 

@@ -27,6 +27,7 @@ from corral.core.copies import replace
 from corral.core.counts import counted
 from corral.core.fleet.resources import gpus_text
 from corral.core.model import WHOLE, Allocation, Job, JobKind, JobState, Prediction
+from corral.core.scheduling.forecast.life_tables import LifeTables, TableKey, table_keys
 
 #: How many runs are kept per key, and after how many newer runs a run counts half.
 KEPT_RUNS = 32
@@ -129,6 +130,7 @@ class RunTimes:
         self._all = Spread()
         #: by key of the levels that are counted
         self._spreads: dict[tuple[object, ...], Spread] = {}
+        self.life_tables = LifeTables()
 
     def __len__(self) -> int:
         return len(self._runs)
@@ -138,6 +140,9 @@ class RunTimes:
         if not math.isfinite(seconds) or seconds < 0:
             raise ValueError(f"{seconds!r} is not a run time")
         self._all.add(seconds)
+        if features.gpu_milli is not None:
+            keys = table_keys(features.user, features.kind, features.nodes, features.gpu_milli)
+            self.life_tables.add(keys, seconds)
         for number, level in enumerate(_LEVELS):
             key = level.key(features)
             if key is None:
@@ -199,12 +204,35 @@ def predicted(run_times: RunTimes, job: Job) -> Job:
     return replace(job, predicted=run_times.predict(_asked_by(job), job.saved_seconds))
 
 
+def is_of_a_series(job: Job) -> bool:
+    """Whether the job is predicted by runs of the same name."""
+    known = job.predicted
+    if known is None:
+        return False
+    asked = _asked_by(job)
+    return any(level.is_named and level.key(asked) is not None and known.like == level.text(asked) for level in _LEVELS)
+
+
+def life_table_keys(job: Job) -> tuple[TableKey, ...]:
+    """The life tables of a job; none for an elastic job, whose run time changes with its size."""
+    if job.elastic is not None:
+        return ()
+    return table_keys(job.user, job.kind, job.request.nodes, job.request.total_gpu_milli)
+
+
 def learn(run_times: RunTimes, before: Job, after: Job) -> None:
-    """Learn from an attempt that ended: `before` is the job with its allocation, `after` the job after the end."""
-    if after.state is not JobState.COMPLETED or before.started_at is None or before.allocation is None:
+    """Learn from an attempt that ended: `before` is the job with its allocation, `after` the job after the end.
+
+    A job that failed or was stopped releases its GPUs as well: life tables count its end, predictions do not.
+    """
+    if not after.state.is_ended or before.started_at is None or before.allocation is None:
         return
     last = max(0.0, (after.ended_at or 0.0) - before.started_at)
-    run_times.observe(features_of_run(before, before.allocation), before.saved_seconds + before.ran_seconds + last)
+    seconds = before.saved_seconds + before.ran_seconds + last
+    if after.state is JobState.COMPLETED:
+        run_times.observe(features_of_run(before, before.allocation), seconds)
+    else:
+        run_times.life_tables.add(life_table_keys(before), seconds)
 
 
 def features_of_run(job: Job, allocation: Allocation) -> Features:
