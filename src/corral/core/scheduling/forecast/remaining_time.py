@@ -49,9 +49,9 @@ class Length:
     sigma: float
     most: float = math.inf
     is_known: bool = True
-    #: whether neither runs of the same name nor a time limit tell the run time, so that a life table tells more
+    #: whether there are neither runs of the same name nor a time limit, so that a life table is the better distribution
     is_vague: bool = False
-    #: of a life table; it is used instead of median and sigma
+    #: of a life table, used instead of median and sigma
     hazard: Hazard | None = None
     #: the work that was saved before the next or last start, with a hazard
     saved: float = 0.0
