@@ -3,7 +3,8 @@
 The model: requests of the mix arrive at the node, and each one that fits is placed, until nothing fits or a number of
 requests (`HORIZON`) has passed. The GPU that is idle then is the leftover. Its expectation is computed by recursion
 over the free resources, GPU by GPU: shared GPUs are filled first, with their average need of host resources, then whole
-GPUs. It is computed once for CPUs and once for memory; the larger value counts.
+GPUs. Requests that leave less are more likely, because the placement sends a request to a node that it fills well. The
+leftover is computed once for CPUs and once for memory; the larger value counts.
 
 Counting which kinds of requests still fit now would not look ahead. This model does: a hole of 190 thousandths will
 hardly be filled, two more CPUs per GPU let the last GPU be used, an empty node is worth keeping whole.
@@ -30,6 +31,9 @@ _GPU_CELLS = WHOLE // GPU_STEP
 HORIZON = 32.0
 #: The weight of a request is its GPUs to this power: between counting jobs (0) and counting GPUs (1).
 SIZE_POWER = 0.5
+#: How choosy the placement is: with so many thousandths more left after a request, e times fewer such requests are
+#: placed there. For requests that are placed on a GPU in part use, and on nodes with whole free GPUs.
+CHOICE_IN_PART, CHOICE_IN_WHOLE = 200.0, 1000.0
 
 
 class _Want(NamedTuple):
@@ -69,18 +73,20 @@ class _Filling:
         """The idle rest of a GPU in part use, and the host resource that filling the GPU takes."""
         size, host = divmod(key, _HOSTS)
         known = self._holes
-        chance = left = used = 0.0
+        chance = chosen = left = used = 0.0
         for part, gpu, need, taken in self._shares:
             if gpu > size:
                 break
             if need <= host:
                 then_left, then_used = known.get(key - taken) or self._hole(key - taken)
                 chance += part
+                part *= math.exp(-then_left / CHOICE_IN_PART)
+                chosen += part
                 left += part * then_left
                 used += part * (need + then_used)
         if chance:
             filled = 1.0 - math.exp(-chance * HORIZON)
-            found = (filled * left / chance + (1.0 - filled) * size * GPU_STEP, filled * used / chance)
+            found = (filled * left / chosen + (1.0 - filled) * size * GPU_STEP, filled * used / chosen)
         else:
             found = (float(size * GPU_STEP), 0.0)
         known[key] = found
@@ -92,25 +98,29 @@ class _Filling:
         if known is not None:
             return known
         gpus, host = divmod(key, _HOSTS)
-        chance = left = 0.0
+        chance = chosen = left = 0.0
         for part, gpu, need, taken in self._wholes:
             if gpu > gpus:
                 break
             if need <= host:
+                then_left = self._whole(key - taken) if gpu < gpus else 0.0
                 chance += part
-                if gpu < gpus:
-                    left += part * self._whole(key - taken)
+                part *= math.exp(-then_left / CHOICE_IN_WHOLE)
+                chosen += part
+                left += part * then_left
         opened = _GPU_CELLS * _HOSTS + host
         for part, _, need, taken in self._shares:
             if need <= host:
                 then_left, used = self._holes.get(opened - taken) or self._hole(opened - taken)
-                chance += part
-                left += part * then_left
                 if gpus > 1:
-                    left += part * self._whole((gpus - 1) * _HOSTS + int(host - need - used + 0.5))
+                    then_left += self._whole((gpus - 1) * _HOSTS + int(host - need - used + 0.5))
+                chance += part
+                part *= math.exp(-then_left / CHOICE_IN_WHOLE)
+                chosen += part
+                left += part * then_left
         if chance:
             filled = 1.0 - math.exp(-chance * HORIZON)
-            found = filled * left / chance + (1.0 - filled) * gpus * WHOLE
+            found = filled * left / chosen + (1.0 - filled) * gpus * WHOLE
         else:
             found = float(gpus * WHOLE)
         self._rests[key] = found
@@ -143,7 +153,7 @@ class Leftover:
 
 
 def leftover_of(mix: Mix, model: str) -> Leftover:
-    """The leftover of nodes with this GPU model. Models with the same requests share the cache."""
+    """For nodes with this GPU model. Models with the same requests share the cache."""
     taken = tuple(p for p in mix.portions if not p.request.models or model in p.request.models)
     return _leftover(taken, math.fsum(map(_weight, mix.portions)))
 

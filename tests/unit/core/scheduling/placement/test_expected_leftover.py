@@ -32,6 +32,21 @@ def test_halves_leave_nothing() -> None:
     assert leftover((400,), *AMPLE) == 400
 
 
+def test_a_hole_is_expected_to_wait_for_what_fills_it() -> None:
+    """Two shares of 350 fill a hole of 700, one of 600 leaves 100. By chance alone 57 would be left."""
+    leftover = leftover_of(mix(Request(gpu_milli=350), Request(gpu_milli=600)), "A10")
+    by_chance = 100 * 0.6**0.5 / (0.6**0.5 + 0.35**0.5)
+    assert by_chance == pytest.approx(56.7, abs=0.1)
+    assert 30 < leftover((700,), *AMPLE) < 50
+
+
+def test_a_free_node_is_expected_to_wait_for_what_fills_it() -> None:
+    """One request for three GPUs leaves one of four, two for two leave none."""
+    leftover = leftover_of(mix(Request(gpus=2), Request(gpus=3)), "A10")
+    by_chance = 1000 * 3**0.5 / (3**0.5 + 2**0.5)
+    assert 200 < leftover((1000,) * 4, *AMPLE) < by_chance - 100
+
+
 def test_gpus_without_cpus_or_memory_are_left() -> None:
     leftover = leftover_of(mix(Request(gpus=1, cpu_milli=8000, memory_bytes=32 * GIB)), "A10")
     assert leftover((1000, 1000), 8000, 256 * GIB) == pytest.approx(1000)
