@@ -31,6 +31,7 @@ import {
   UsersRound,
   Wallet,
   Waypoints,
+  Wrench,
   type LucideIcon,
 } from "lucide-react";
 import type { ComponentType } from "react";
@@ -48,7 +49,7 @@ export interface Page {
   readonly load: () => Promise<{ default: ComponentType }>;
 }
 
-/** In this order in the navigation. */
+/** In this order in the navigation: the pages of the first and the last one stand there, those of the others inside them. */
 export const SECTIONS: readonly Section[] = ["work", "storage", "fleet", "people", "catalog", "insight", "account"];
 
 const everyone = pageFor("everyone");
@@ -66,13 +67,6 @@ export const PAGES: readonly Page[] = [
   everyone("/inbox", "inbox", Inbox, "work", () => import("@/pages/people/inbox/InboxPage")),
   everyone("/workbenches", "workbenches", NotebookPen, "work", () => import("@/pages/workbenches/WorkbenchesPage")),
   everyone("/queue", "queue", ListOrdered, "work", () => import("@/pages/scheduling/queue/QueuePage")),
-  everyone(
-    "/reservations",
-    "reservations",
-    CalendarRange,
-    "work",
-    () => import("@/pages/scheduling/reservations/ReservationsPage"),
-  ),
   everyone("/volumes", "volumes", HardDrive, "storage", () => import("@/pages/storage/volumes/VolumesPage")),
   everyone("/volumes/$volume", "volume", HardDrive, hidden, () => import("@/pages/storage/volumes/VolumePage")),
   everyone("/datasets", "datasets", Database, "storage", () => import("@/pages/datasets/DatasetsPage")),
@@ -84,6 +78,20 @@ export const PAGES: readonly Page[] = [
   operator("/gpus", "gpus", CircuitBoard, "fleet", () => import("@/pages/fleet/gpus/GpusPage")),
   everyone("/gpus/$", "gpu", CircuitBoard, hidden, () => import("@/pages/fleet/gpus/GpuPage")),
   operator("/pools", "pools", Layers, "fleet", () => import("@/pages/fleet/pools/PoolsPage")),
+  everyone(
+    "/reservations",
+    "reservations",
+    CalendarRange,
+    "fleet",
+    () => import("@/pages/scheduling/reservations/ReservationsPage"),
+  ),
+  everyone(
+    "/maintenance",
+    "maintenance",
+    Wrench,
+    "fleet",
+    () => import("@/pages/scheduling/maintenance/MaintenancePage"),
+  ),
   operator("/users", "users", Users, "people", () => import("@/pages/people/users/UsersPage")),
   operator("/groups", "groups", UsersRound, "people", () => import("@/pages/people/groups/GroupsPage")),
   operator(

@@ -47,7 +47,7 @@ def open_row(page: Page, name: str) -> None:
 
 
 def test_a_queue_is_made_changed_and_deleted(visit: Visit, server: CorralServer) -> None:
-    page = visit().open("/queues", "Queues")
+    page = visit().open("/queues", "Queue settings")
     expect(row(page, "default")).to_contain_text("Fair share")
     page.get_by_role("button", name="New queue").click()
     form = page.get_by_role("dialog", name="New queue")
@@ -90,7 +90,7 @@ def test_queues_in_use_are_kept_with_the_reason(visit: Visit, server: CorralServ
             http.post("/queues", json={"name": name}).raise_for_status()
         job = {"name": "waits-in-busy", "command": ["true"], "gpus": 4, "queue": "busy"}
         http.post("/jobs", json={**job, "command": ["sleep", "300"]}).raise_for_status()
-    page = visit().open("/queues", "Queues")
+    page = visit().open("/queues", "Queue settings")
     item = menu(page, "default", "Delete")
     expect(item).to_be_disabled()
     expect(item).to_contain_text("This is the default queue of its pool")

@@ -67,6 +67,7 @@ def test_the_switch_narrows_the_pages_and_is_remembered_for_the_user(visit: Visi
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(r"\?cluster=hpc"))
     expect(page.get_by_text("4 nodes · 32 GPUs")).to_be_visible()
+    page.get_by_role("navigation").get_by_role("button", name="Fleet").click()
     page.get_by_role("link", name="Nodes").click()
     expect(page).to_have_url(re.compile(r"/nodes\?cluster=hpc"))
     nodes = page.get_by_role("table", name="Nodes")

@@ -164,9 +164,9 @@ def test_a_drain_that_must_be_empty_now_moves_the_job_and_ends_as_drained(
         page.get_by_role("button", name="Drain").click()
         dialog = page.get_by_role("dialog")
         # At first no job is displaced: all run to their end.
-        expect(dialog.get_by_role("table", name="Jobs on this node")).to_contain_text("runs to its end")
+        expect(dialog.get_by_role("table", name="Jobs there")).to_contain_text("runs to its end")
         dialog.get_by_text("Now", exact=True).click()
-        expect(dialog.get_by_role("table", name="Jobs on this node")).to_contain_text("surely")
+        expect(dialog.get_by_role("table", name="Jobs there")).to_contain_text("surely")
         dialog.get_by_role("button", name="Drain the node").click()
         expect(page.locator('[data-state="drained"]').first).to_be_visible(timeout=30_000)
         expect(page.get_by_text("Drained by operator: no jobs are left")).to_be_visible()

@@ -102,7 +102,7 @@ def test_a_drain_is_looked_at_before_it_is_done(visit: Visit, server: CorralServ
     page = visit().open(f"/nodes/{node}", node)
     page.get_by_role("button", name="Drain …").click()
     dialog = page.get_by_role("dialog", name=f"Drain {node}")
-    jobs = dialog.get_by_role("table", name="Jobs on this node")
+    jobs = dialog.get_by_role("table", name="Jobs there")
     expect(jobs.get_by_role("row").filter(has_text="long-one")).to_contain_text("runs to its end")
     dialog.get_by_text("Now", exact=True).click()
     expect(jobs.get_by_role("row").filter(has_text="long-one")).to_contain_text("surely")

@@ -1,4 +1,4 @@
-/** The preview of a drain: displaced jobs and their new places, jobs without a place, and when the node is empty. */
+/** The preview of a drain: displaced jobs and their new places, jobs without a place, and when the nodes are empty. */
 import {
   Alert,
   Badge,
@@ -48,43 +48,32 @@ const LOOKS = {
 type Choice = "" | "now" | (string & {});
 
 interface DrainDialogProps {
-  readonly node: string;
-  /** With the time by which the node must be empty; null: jobs run to their end. */
+  readonly nodes: readonly string[];
+  /** What is left out, and why. */
+  readonly note?: string;
+  /** With the time by which the nodes must be empty; null: jobs run to their end. */
   readonly onDrain: (emptyBy: string | null) => void;
   readonly onClose: () => void;
 }
 
-export function DrainDialog({ node, onDrain, onClose }: DrainDialogProps) {
+export function DrainDialog({ nodes, note = "", onDrain, onClose }: DrainDialogProps) {
   const t = useTexts(texts);
   const c = useTexts(common);
   const [at, setAt] = useState<Choice>("");
-  const query = at === "" || at === "now" ? {} : { at: momentText(at) };
-  const { data, error, refetch } = $api.useQuery(
-    "get",
-    "/nodes/{node}/drain-preview",
-    { params: { path: { node }, query } },
-    { placeholderData: (before) => before },
-  );
   return (
     <Modal
       opened
       onClose={onClose}
       size="xl"
-      title={t("drainOne", { node })}
+      title={t(nodes.length === 1 ? "drainOne" : "drainSeveral", { node: nodes[0] ?? "", n: nodes.length })}
       closeButtonProps={{ "aria-label": c("close") }}
     >
       <Stack gap="md">
         <Text size="sm" c="dimmed">
-          {t("drainHint")}
+          {[nodes.length === 1 ? "" : nodes.join(", "), t("drainHint"), note].filter((one) => one !== "").join(" · ")}
         </Text>
         <When at={at} onChange={setAt} />
-        {error !== null ? (
-          <ProblemNote error={error} onRetry={() => void refetch()} />
-        ) : data === undefined ? (
-          <Skeleton h={220} />
-        ) : (
-          <Findings preview={at === "" ? running(data) : data} />
-        )}
+        <DrainFindings nodes={nodes} at={at === "now" ? "" : momentText(at)} stays={at === ""} />
         <Group justify="flex-end" gap="xs">
           <Button variant="default" onClick={onClose}>
             {c("cancel")}
@@ -95,12 +84,25 @@ export function DrainDialog({ node, onDrain, onClose }: DrainDialogProps) {
               onClose();
             }}
           >
-            {t("drainDo")}
+            {t(nodes.length === 1 ? "drainDo" : "drainDoSeveral", { n: nodes.length })}
           </Button>
         </Group>
       </Stack>
     </Modal>
   );
+}
+
+/** Who is displaced when these nodes are drained together at a time ("": now). With `stays`, jobs run to their end. */
+export function DrainFindings({ nodes, at, stays = false }: { nodes: readonly string[]; at: string; stays?: boolean }) {
+  const { data, error, refetch } = $api.useQuery(
+    "get",
+    "/drain-preview",
+    { params: { query: { node: [...nodes], ...(at === "" ? {} : { at }) } } },
+    { placeholderData: (before) => before },
+  );
+  if (error !== null) return <ProblemNote error={error} onRetry={() => void refetch()} />;
+  if (data === undefined) return <Skeleton h={220} />;
+  return <Findings preview={stays ? running(data) : data} />;
 }
 
 /** Without a time no job is displaced. */

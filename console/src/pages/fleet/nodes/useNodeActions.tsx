@@ -37,7 +37,7 @@ export interface NodeActions {
 
 export function useNodeActions(): NodeActions {
   const t = useTexts(texts);
-  const [drained, setDrained] = useState<string>();
+  const [drained, setDrained] = useState<{ readonly names: readonly string[]; readonly note: string }>();
   const confirm = useConfirm();
   const action = useAction({
     run: ({ verb, names, emptyBy = null }: Order) => runEach(names, (node) => order(verb, node, emptyBy)),
@@ -61,20 +61,20 @@ export function useNodeActions(): NodeActions {
       begin();
       return;
     }
-    // What a drain does to one node can be looked at before.
-    if (verb === "drain" && names.length === 1) {
-      setDrained(names[0]);
-      return;
-    }
     const left = nodes.filter((node) => !fit.includes(node));
-    const text = t(`${verb}Text`, { names: listed(names), jobs: fit.reduce((sum, node) => sum + node.jobs.length, 0) });
     const rest =
       left.length === 0
         ? ""
-        : ` ${t("left", { names: left.map((node) => `${node.id} (${t(refusalOf(verb, node) ?? "refused")})`).join(", ") })}`;
+        : t("left", { names: left.map((node) => `${node.id} (${t(refusalOf(verb, node) ?? "refused")})`).join(", ") });
+    // What a drain does is looked at before.
+    if (verb === "drain") {
+      setDrained({ names, note: rest });
+      return;
+    }
+    const text = t(`${verb}Text`, { names: listed(names), jobs: fit.reduce((sum, node) => sum + node.jobs.length, 0) });
     confirm({
       title: t(`${verb}Title`, { n: names.length }),
-      text: text + rest,
+      text: [text, rest].filter((one) => one !== "").join(" "),
       action: t(verb),
       onConfirm: begin,
       danger: verb === "remove",
@@ -84,13 +84,14 @@ export function useNodeActions(): NodeActions {
     VERBS.map((verb) => {
       const reason = nodes.map((node) => refusalOf(verb, node)).find((one) => one !== undefined);
       const refusal = fitting(verb, nodes).length > 0 || reason === undefined ? undefined : t(reason);
-      const label = verb === "drain" && nodes.length === 1 ? t("drainMore") : t(verb);
+      const label = verb === "drain" ? t("drainMore") : t(verb);
       return { label, icon: ICONS[verb], refusal, danger: verb === "remove", onClick: () => ask(verb, nodes) };
     });
   const parts = drained !== undefined && (
     <DrainDialog
-      node={drained}
-      onDrain={(emptyBy) => action.mutate({ verb: "drain", names: [drained], emptyBy })}
+      nodes={drained.names}
+      note={drained.note}
+      onDrain={(emptyBy) => action.mutate({ verb: "drain", names: drained.names, emptyBy })}
       onClose={() => setDrained(undefined)}
     />
   );

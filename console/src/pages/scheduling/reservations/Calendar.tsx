@@ -1,14 +1,18 @@
 /** Reservations on a strip of days, by pool: each a bar that opens it, and above them how many GPUs are set aside together. */
 import { ActionIcon, Box, Button, Group, SegmentedControl, Skeleton, Text, Title } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
 import { ChevronLeft, ChevronRight } from "lucide-react";
 import { useMemo } from "react";
 
 import { useAll } from "@/api/useAll";
+import { texts as maintenanceTexts } from "@/pages/scheduling/maintenance/texts";
+import { occurrencesOf } from "@/pages/scheduling/maintenance/window";
 import classes from "@/pages/scheduling/reservations/Calendar.module.css";
 import {
   barsOf,
   levelsOf,
   moved,
+  placed,
   SPANS,
   type Bar,
   type Reservation,
@@ -21,6 +25,7 @@ import { Panel } from "@/parts/Panel";
 import { grouped } from "@/pages/fleet/pools/fleet";
 import { usePreferences } from "@/app/preferences";
 import { states } from "@/texts/common";
+import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";
 
 const LANE = 32;
@@ -88,6 +93,7 @@ export function Calendar({ reservations, strip, span, onMove, onOpen }: Calendar
             {pools.map(([pool, within]) => (
               <PoolStrip key={pool} pool={pool} reservations={within} strip={strip} onOpen={onOpen} />
             ))}
+            <MaintenanceStrip strip={strip} />
             {pools.length === 0 && (
               <Text size="sm" c="dimmed" py="lg" ta="center" className={classes.pool}>
                 {t("nothingShown")}
@@ -182,6 +188,64 @@ function PoolStrip({
           {bars.map((bar) => (
             <BarItem key={bar.reservation.name} bar={bar} onOpen={onOpen} />
           ))}
+        </ul>
+        <NowLine strip={strip} />
+      </div>
+    </section>
+  );
+}
+
+/** When nodes have no jobs; a bar opens its window. */
+function MaintenanceStrip({ strip }: { strip: Strip }) {
+  const t = useTexts(maintenanceTexts);
+  const ts = useTexts(states);
+  const format = useFormat();
+  const { data: windows } = useAll("/maintenance-windows");
+  const bars = useMemo(() => {
+    const found = [...occurrencesOf(windows ?? [], strip)].sort((one, other) => one.since - other.since);
+    return placed(found, (one) => [one.since, one.until] as const, strip);
+  }, [windows, strip]);
+  if (bars.length === 0) return null;
+  const height = Math.max(...bars.map(([, place]) => place.lane + 1)) * LANE;
+  return (
+    <section className={classes.pool} aria-label={t("onCalendar")}>
+      <Title order={3} size="sm" mb={4}>
+        {t("onCalendar")}
+      </Title>
+      <div className={classes.ground} style={{ backgroundSize: `${100 / strip.days.length}% 100%` }}>
+        <ul className={classes.lanes} style={{ height }} aria-label={t("inStrip")}>
+          {bars.map(([{ window, since, until }, place]) => {
+            // Later times of a repeated window are still to come.
+            const state = since === Date.parse(window.since) ? window.state : "upcoming";
+            const nodes = window.nodes.join(", ");
+            const when = t("fromUntil", { from: format.dayTime(since), until: format.dayTime(until) });
+            const said = t("bar", { name: window.name, nodes, when, state: ts(state) });
+            const looks = [
+              classes.button,
+              classes.maintenance,
+              state === "upcoming" && classes.upcomingMaintenance,
+              place.isCutLeft && classes.cutLeft,
+              place.isCutRight && classes.cutRight,
+            ];
+            return (
+              <li
+                key={`${window.name} ${since}`}
+                className={classes.bar}
+                style={{ left: `${100 * place.left}%`, width: `${100 * place.width}%`, top: place.lane * LANE }}
+              >
+                <Link
+                  to="/maintenance"
+                  search={{ open: window.name }}
+                  className={looks.filter(Boolean).join(" ")}
+                  title={said}
+                  aria-label={said}
+                >
+                  <b>{window.name}</b>
+                  <span>{nodes}</span>
+                </Link>
+              </li>
+            );
+          })}
         </ul>
         <NowLine strip={strip} />
       </div>

@@ -41,8 +41,7 @@ export function moved(strip: Strip, days: number): string {
   return dayText(atDay(new Date(strip.from), days));
 }
 
-export interface Bar {
-  readonly reservation: Reservation;
+export interface Placed {
   readonly lane: number;
   /** Parts of the strip, 0 … 1. */
   readonly left: number;
@@ -52,24 +51,37 @@ export interface Bar {
   readonly isCutRight: boolean;
 }
 
+export interface Bar extends Placed {
+  readonly reservation: Reservation;
+}
+
 /** The reservations that touch the strip, each in the first lane that is free at its time. */
 export function barsOf(reservations: readonly Reservation[], strip: Strip): readonly Bar[] {
+  return placed(shown(reservations, strip), timesOf, strip).map(([reservation, place]) => ({ reservation, ...place }));
+}
+
+/** Spans of time that touch the strip, in the order of their beginning, each in the first lane that is free at its time. */
+export function placed<T>(
+  items: readonly T[],
+  times: (item: T) => readonly [since: number, until: number],
+  strip: Strip,
+): readonly (readonly [item: T, place: Placed])[] {
   const ends: number[] = [];
   const length = strip.to - strip.from;
-  return shown(reservations, strip).map((reservation) => {
-    const [since, until] = timesOf(reservation);
+  return items.map((item) => {
+    const [since, until] = times(item);
     const [left, right] = [Math.max(since, strip.from), Math.min(until, strip.to)];
     const found = ends.findIndex((end) => end <= left);
     const lane = found < 0 ? ends.length : found;
     ends[lane] = right;
-    return {
-      reservation,
+    const place = {
       lane,
       left: (left - strip.from) / length,
       width: (right - left) / length,
       isCutLeft: since < strip.from,
       isCutRight: until > strip.to,
     };
+    return [item, place] as const;
   });
 }
 
