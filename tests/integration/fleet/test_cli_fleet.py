@@ -188,8 +188,8 @@ def test_a_second_server_and_a_bad_configuration_are_refused_in_words(server: Co
     assert str(server.port) in same_port.err
 
     (tmp_path / "bad.yaml").write_text("policies:\n  max_gpus_per_usr: 4\nserver: {port: high}\n")
-    for args in (("up", "--config", "bad.yaml"), ("config", "check", "bad.yaml")):
-        refused = shell.run(*args, code=1)
+    for args, code in ((("up", "--config", "bad.yaml"), 2), (("config", "check", "bad.yaml"), 1)):
+        refused = shell.run(*args, code=code)
         assert "bad.yaml:2" in refused.err
         assert "bad.yaml:3" in refused.err
     assert shell.run("up", "--virtual-gpus", "eight", code=2).err.startswith("Error: --virtual-gpus:")

@@ -82,7 +82,8 @@ def _document(snapshot: Snapshot) -> dict[str, Any]:
 
 def _print_once(snapshot: Snapshot, sort: Sort, now: float) -> None:
     from corral.cli.fleet.top_view import whole
-    from corral.cli.terminal.tables import UNLIMITED_COLUMNS, terminal_console
+    from corral.cli.terminal.columns import UNLIMITED_COLUMNS
+    from corral.cli.terminal.tables import terminal_console
 
     console = terminal_console()
     # A pipe has no width; the bars would be useless there.
@@ -128,8 +129,8 @@ def _watch(client: Client, first: Snapshot, sort: Sort, interval: float, now: Ca
     from rich.console import Group
     from rich.live import Live
 
+    from corral.cli.fleet.keyboard import keyboard
     from corral.cli.fleet.top_view import Display, frame
-    from corral.cli.terminal.keyboard import keyboard
     from corral.cli.terminal.tables import terminal_console
 
     console = terminal_console()

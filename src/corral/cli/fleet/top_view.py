@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from corral.cli.terminal import formats
-from corral.cli.terminal.tables import STYLES
+from corral.cli.terminal.columns import STYLES
 
 if TYPE_CHECKING:
     from corral.client.views import GpuView, HolderView, JobView, NodeView, OverviewView, ReadingView

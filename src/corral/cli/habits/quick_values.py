@@ -8,6 +8,7 @@ where a text is expected, a number that is the default. Everything else is check
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import StrEnum
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
@@ -29,7 +30,15 @@ class _QuickCoercion:
         is_default = type(value) is annotation and annotation in _PLAIN and value == param.default
         if is_default or (annotation is str and type(value) is str and param.nargs == 1):
             return value
+        if _is_choice(annotation, value):
+            return annotation(value)
         return self._own().coerce(value, param=param, ctx=ctx)
+
+
+def _is_choice(annotation: Any, value: Any) -> bool:
+    """Whether the value is exactly one of the choices."""
+    is_enum = isinstance(annotation, type) and issubclass(annotation, StrEnum)
+    return is_enum and isinstance(value, str) and value in [str(choice) for choice in annotation]
 
 
 def _made_quick(params: list[Any]) -> list[Any]:

@@ -193,23 +193,25 @@ class Terminal:
     def table(
         self, titles: Sequence[str], items: Sequence[Any], row: Callable[[Any], Sequence[str]], *, empty: str
     ) -> None:
-        """Print items as a document or a table (see `tables.columns` for the marks), or `empty` if there are none."""
+        """Print items as a document or a table (see `columns.columns` for the marks), or `empty` if there are none."""
         if self.as_json:
             self.json({"items": list(items)})
         elif not items:
             self.say(empty) if self._frame is not None else self.note(empty)
         else:
-            from corral.cli.terminal import tables
+            from corral.cli.terminal.columns import columns, print_table
 
             if self._columns:
                 heads, cells = outputs.chosen_cells(self._columns, titles, items, row)
             else:
                 heads, cells = list(titles), [list(row(item)) for item in items]
-            drawn = tables.columns(*heads, whole=self.output is Output.WIDE or bool(self._columns))
+            drawn = columns(*heads, whole=self.output is Output.WIDE or bool(self._columns))
             if self._frame is not None:
-                self._show(tables.table(drawn, cells))
+                from corral.cli.terminal.tables import table
+
+                self._show(table(drawn, cells))
             else:
-                tables.print_table(drawn, cells, whole=self.output is Output.WIDE)
+                print_table(drawn, cells, whole=self.output is Output.WIDE)
 
     def _show(self, renderable: Any) -> None:
         assert self._frame is not None
@@ -246,9 +248,9 @@ class Terminal:
         if self.as_json:
             self.json(value)
         else:
-            from corral.cli.terminal import tables
+            from corral.cli.terminal.columns import print_facts
 
-            tables.print_facts(facts)
+            print_facts(facts)
 
     def confirm(self, question: str, *, assume_yes: bool, is_reversible: bool = False) -> None:
         """Ask before an action. Without a terminal, an action that cannot be undone needs -y."""

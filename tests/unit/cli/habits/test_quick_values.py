@@ -52,6 +52,7 @@ def values_of(kind: type[TyperCommand], typed: list[str]) -> tuple[int, Any]:
         ["--number", "five"],
         ["--maybe", "1.5"],
         ["--colour", "blue"],
+        ["--colour", "RED"],
         ["--text", ""],
     ],
 )
