@@ -98,3 +98,48 @@ def test_what_one_sent_oneself_is_not_sent_again(secret: dict[str, Any], eve: Cl
     # A later version may need what an earlier one of the dataset has.
     (source / "same.txt").rename(source / "renamed.txt")
     assert commit(eve, "mine", source, {"message": ""})["state"] == "ready"
+
+
+def nested(levels: int, copies: int) -> list[bytes]:
+    """Directories in each other, each with so many equal ones; the outermost last."""
+    trees = [encode_tree([Entry(name="end", kind="link", target="nowhere")])]
+    for _ in range(levels):
+        inner = digest_of(trees[-1])
+        trees.append(encode_tree([Entry(name=f"d{copy}", kind="dir", digest=inner) for copy in range(copies)]))
+    return trees
+
+
+@pytest.mark.parametrize(
+    ("levels", "copies", "words"),
+    [(20, 100, "files and directories"), (300, 1, "directories in each other"), (1500, 1, "directories in each other")],
+)
+def test_few_pieces_that_describe_very_many_files_are_no_version(
+    eve: Client, levels: int, copies: int, words: str
+) -> None:
+    trees = nested(levels, copies)
+    send(eve, *trees)
+    ended = committed(eve, trees[-1])
+    assert ended["state"] == "failed"
+    assert words in ended["error"]
+
+
+@pytest.mark.parametrize(
+    "tree", [b"[" * 100_000, b'[{"kind":"file","name":"a","piece":"00","size":-1}]', b'[{"kind":"file","size":1e400}]']
+)
+def test_a_piece_that_is_no_directory_is_refused_with_words(eve: Client, tree: bytes) -> None:
+    send(eve, tree)
+    ended = committed(eve, tree)
+    assert ended["state"] == "failed"
+    assert "not a tree" in ended["error"]
+
+
+@pytest.mark.parametrize(
+    "header", [b"[" * 100_000, b"[]", b"{}", b'{"kind":{},"at":1}', b'{"kind":"data","at":NaN}', b'{"kind":"x","at":1}']
+)
+def test_an_index_that_is_none_is_refused(machine: SharedMachine, eve: Client, header: bytes) -> None:
+    piece = b"a piece"
+    index = b"corral pack index 1\n" + header + b"\n" + encode_list([(digest_of(piece), len(piece))])
+    address = f"/datasets/mine/objects/{digest_of(index).hex()}?index_bytes={len(index)}"
+    with machine.server.http("eve") as http:
+        answer = http.put(address, content=index + piece)
+    assert answer.status_code == 422, answer.text

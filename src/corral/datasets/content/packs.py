@@ -8,6 +8,7 @@ makes each id unique, so that a pack that is about to be collected is never conf
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -61,8 +62,14 @@ def decode_index(pack: str, data: bytes) -> PackIndex:
     if not data.startswith(_MAGIC):
         raise UnknownFormat(f"{index_name(pack)} is of a kind that this corral does not know: update it")
     header, _, pieces = data[len(_MAGIC) :].partition(b"\n")
-    body = json.loads(header)
-    return PackIndex(id=pack, kind=body["kind"], at=float(body["at"]), pieces=tuple(decode_list(pieces)))
+    try:
+        body = json.loads(header)
+        kind, at = body["kind"], float(body["at"])
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+        raise Damaged(index_name(pack), f"it is not an index ({type(error).__name__})") from None
+    if kind not in ("data", "meta") or not math.isfinite(at):
+        raise Damaged(index_name(pack), "its header is not that of an index")
+    return PackIndex(id=pack, kind=kind, at=at, pieces=tuple(decode_list(pieces)))
 
 
 def check_pack(pack: str, index: bytes, data: bytes) -> None:

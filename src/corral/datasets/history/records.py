@@ -16,6 +16,11 @@ from typing import Any, Literal
 from corral.datasets.errors import BadName, Damaged
 
 DIGEST_BYTES = 32
+#: Directories in each other, and entries of a version. Equal directories are stored once, so that a few kilobytes can
+#: describe more files than any disk holds.
+MAX_DEPTH = 128
+MAX_ENTRIES = 20_000_000
+MAX_SIZE = 1 << 62
 
 _SEGMENT = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
 _DATASET = re.compile(rf"{_SEGMENT}(/{_SEGMENT})?")
@@ -118,7 +123,7 @@ def decode_tree(data: bytes) -> list[Entry]:
     name = f"tree {digest_of(data).hex()}"
     try:
         entries = [_from_dict(body) for body in json.loads(data)]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise Damaged(name, f"it is not a tree ({type(error).__name__})") from None
     seen = {entry.name for entry in entries}
     if len(seen) != len(entries) or any(_is_dangerous(entry.name) for entry in entries):
@@ -134,10 +139,13 @@ def _from_dict(body: dict[str, Any]) -> Entry:
         return Entry(name=name, kind="dir", digest=_digest(body["tree"]))
     if kind != "file":
         raise ValueError(kind)
+    size = int(body["size"])
+    if not 0 <= size < MAX_SIZE:
+        raise ValueError(size)
     return Entry(
         name=name,
         kind="file",
-        size=int(body["size"]),
+        size=size,
         executable=bool(body.get("executable", False)),
         digest=_digest(body["list"] if "list" in body else body["piece"]),
         listed="list" in body,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from corral.datasets.content.packs import pack_name
 from corral.datasets.content.pieces import PieceStore, check_piece
 from corral.datasets.errors import Damaged, NotFound, ObjectMissing, printable
-from corral.datasets.history.records import Entry, PathEntry, decode_list, decode_tree
+from corral.datasets.history.records import MAX_DEPTH, MAX_ENTRIES, Entry, PathEntry, decode_list, decode_tree
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,13 +36,31 @@ class Diff:
         return sum(change.old_size or 0 for change in self.removed + self.changed)
 
 
-def walk(pieces: PieceStore, tree: bytes, path: str = "") -> Iterator[PathEntry]:
-    """Yields all entries of a tree, directories before their content."""
-    for entry in decode_tree(pieces.get(tree)):
+def walk(pieces: PieceStore, tree: bytes) -> Iterator[PathEntry]:
+    """Yields all entries of a tree, directories before their content. Raises `Damaged` if it is too deep or has too
+    many entries: it may come from any bucket."""
+    seen = 0
+    levels = [("", iter(decode_tree(pieces.get(tree))))]
+    while levels:
+        path, entries = levels[-1]
+        entry = next(entries, None)
+        if entry is None:
+            levels.pop()
+            continue
+        seen += 1
+        if seen > MAX_ENTRIES:
+            raise Damaged(f"tree {tree.hex()}", f"it has more than {MAX_ENTRIES} entries")
         inner = f"{path}/{entry.name}" if path else entry.name
         yield PathEntry(path=inner, entry=entry)
         if entry.kind == "dir":
-            yield from walk(pieces, entry.digest, inner)
+            check_depth(len(levels), tree)
+            levels.append((inner, iter(decode_tree(pieces.get(entry.digest)))))
+
+
+def check_depth(depth: int, tree: bytes) -> None:
+    """Raises `Damaged` if a tree has so many directories in each other that it is none."""
+    if depth > MAX_DEPTH:
+        raise Damaged(f"tree {tree.hex()}", f"it has more than {MAX_DEPTH} directories in each other")
 
 
 def list_directory(pieces: PieceStore, tree: bytes, path: str) -> list[Entry]:
@@ -101,7 +119,9 @@ def diff(pieces: PieceStore, old: bytes | None, new: bytes) -> Diff:
     added: list[Change] = []
     removed: list[Change] = []
     changed: list[Change] = []
-    for path, before, after in _pairs(pieces, old, new, ""):
+    for path, before, after in _pairs(pieces, old, new, "", 1):
+        if len(added) + len(removed) + len(changed) >= MAX_ENTRIES:
+            raise Damaged(f"tree {new.hex()}", f"it differs in more than {MAX_ENTRIES} entries")
         old_size = _size(before)
         size = _size(after)
         change = Change(path=path, old_size=old_size, size=size)
@@ -118,7 +138,7 @@ def _size(entry: Entry | None) -> int | None:
 
 
 def _pairs(
-    pieces: PieceStore, old: bytes | None, new: bytes | None, path: str
+    pieces: PieceStore, old: bytes | None, new: bytes | None, path: str, depth: int
 ) -> Iterator[tuple[str, Entry | None, Entry | None]]:
     if old == new:
         return
@@ -138,5 +158,6 @@ def _pairs(
                 yield inner, None, b
             else:
                 yield inner, a, b
-        if a_tree is not None or b_tree is not None:
-            yield from _pairs(pieces, a_tree, b_tree, inner)
+        if (below := b_tree or a_tree) is not None:
+            check_depth(depth, below)
+            yield from _pairs(pieces, a_tree, b_tree, inner, depth + 1)

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass
 
 from corral.core.counts import counted
 from corral.datasets.content.pieces import PieceStore
 from corral.datasets.errors import DatasetError
 from corral.datasets.history.leases import Lease
-from corral.datasets.history.records import Commit, Entry, check_dataset, decode_list, decode_tree
+from corral.datasets.history.records import (
+    MAX_DEPTH,
+    MAX_ENTRIES,
+    MAX_SIZE,
+    Commit,
+    Entry,
+    check_dataset,
+    decode_list,
+    decode_tree,
+)
 from corral.datasets.repository import LATEST, Committed, Repository
 
 #: The number of pieces in one lookup.
@@ -92,6 +102,30 @@ class _Allowed:
             unknown = [digest for digest in unknown if digest not in self._read]
 
 
+@dataclass(slots=True)
+class _Counted:
+    """The size of a directory with everything below it."""
+
+    files: int = 0
+    bytes: int = 0
+    entries: int = 0
+    #: directories in each other, below it
+    depth: int = 0
+
+    def take(self, entry: Entry) -> None:
+        self.entries += 1
+        if entry.kind == "file":
+            self.files += 1
+            self.bytes += entry.size
+
+    def add(self, inner: _Counted) -> None:
+        """A directory in it."""
+        self.files += inner.files
+        self.bytes += inner.bytes
+        self.entries += inner.entries + 1
+        self.depth = max(self.depth, inner.depth + 1)
+
+
 class _Sizes:
     """Walks a tree and checks that the version can rely on every piece of it, and may use it."""
 
@@ -105,22 +139,42 @@ class _Sizes:
         self._unsure: list[tuple[bytes, int]] = []
 
     def look(self, tree: bytes) -> None:
-        self._meta(tree)
-        waiting = [tree]
-        while waiting:
-            for entry in decode_tree(self._store.get(waiting.pop())):
-                if entry.kind == "dir":
-                    self._meta(entry.digest)
-                    waiting.append(entry.digest)
-                elif entry.kind == "file":
+        """Each directory is read once, however often the tree names it. Raises DatasetError if the tree is too deep or
+        has too many entries."""
+        counted: dict[bytes, _Counted] = {}
+        levels = [(tree, _Counted(), iter(self._directory(tree)))]
+        while levels:
+            directory, counts, entries = levels[-1]
+            entry = next(entries, None)
+            if entry is None:
+                counted[directory] = counts
+                levels.pop()
+                if levels:
+                    levels[-1][1].add(counts)
+            elif entry.kind != "dir":
+                counts.take(entry)
+                if entry.kind == "file":
                     self._file(entry)
+            elif entry.digest in counted:
+                counts.add(counted[entry.digest])
+            else:
+                levels.append((entry.digest, _Counted(), iter(self._directory(entry.digest))))
+            if len(levels) + counts.depth > MAX_DEPTH:
+                raise DatasetError(f"it has more than {MAX_DEPTH} directories in each other")
+            if counts.entries > MAX_ENTRIES:
+                raise DatasetError(f"it has more than {MAX_ENTRIES} files and directories")
+            if counts.bytes > MAX_SIZE:
+                raise DatasetError(f"it has more than {MAX_SIZE} bytes")
             if len(self._unsure) >= _PORTION:
                 self._settle()
         self._settle()
+        self.files, self.bytes = counted[tree].files, counted[tree].bytes
+
+    def _directory(self, tree: bytes) -> list[Entry]:
+        self._meta(tree)
+        return decode_tree(self._store.get(tree))
 
     def _file(self, entry: Entry) -> None:
-        self.files += 1
-        self.bytes += entry.size
         if entry.listed:
             self._meta(entry.digest)
             parts = decode_list(self._store.get(entry.digest))
@@ -155,9 +209,12 @@ class _Sizes:
 
 def _digests(pieces: PieceStore, tree: bytes) -> Iterator[bytes]:
     """Yields the digests of everything that a tree needs, including itself."""
-    waiting = [tree]
+    waiting, seen = [tree], set[bytes]()
     while waiting:
         directory = waiting.pop()
+        if directory in seen:
+            continue
+        seen.add(directory)
         yield directory
         for entry in decode_tree(pieces.get(directory)):
             if entry.kind == "dir":

@@ -81,15 +81,28 @@ class Marker:
     def _mark_tree(self, tree: bytes) -> None:
         if tree in self._live:
             return
+        levels = [(tree, iter(self._marked(tree)))]
+        while levels:
+            directory, inner = levels[-1]
+            below = next(inner, None)
+            if below is None:
+                # Only now: a marked tree must have everything below it marked.
+                self._live.add(directory)
+                levels.pop()
+            elif below not in self._live:
+                levels.append((below, iter(self._marked(below))))
+
+    def _marked(self, tree: bytes) -> list[bytes]:
+        """Mark the files of a directory; the directories in it."""
+        directories = []
         for entry in decode_tree(self._pieces.get(tree)):
             if entry.kind == "dir":
-                self._mark_tree(entry.digest)
+                directories.append(entry.digest)
             elif entry.kind == "file" and entry.digest not in self._live:
                 if entry.listed:
                     self._live.update(digest for digest, _ in decode_list(self._pieces.get(entry.digest)))
                 self._live.add(entry.digest)
-        # Only now: a marked tree must have everything below it marked.
-        self._live.add(tree)
+        return directories
 
     def live_bytes(self, packs: Iterable[PackIndex]) -> dict[str, int]:
         """How much of each pack is needed."""

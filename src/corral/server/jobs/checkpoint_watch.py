@@ -8,7 +8,6 @@ because many programs save at their end.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Iterable
 
 from corral.control.jobs.checkpoints import Saved, note_saved
@@ -40,8 +39,10 @@ class CheckpointWatch:
         self._marks: dict[str, int | None] = {}
         self._is_first = True
         self._unreadable: set[str] = set()
-        #: directories that take long to check, and when they are checked again
+        #: users with directories that take long to check, and when theirs are checked again
         self._again_at: dict[str, float] = {}
+        #: by job
+        self._users: dict[str, str] = {}
         self._worker = Worker("checkpoints", self.look, every_seconds=LOOK_SECONDS, first_after=LOOK_SECONDS)
 
     def start(self) -> None:
@@ -59,8 +60,10 @@ class CheckpointWatch:
             return
         self._is_first = False
         self._record_last_saves()
-        seen = [saved for job_id, at in known.items() if (saved := self._changed(job_id, at)) is not None]
+        self._users |= {job_id: user for job_id, (user, _) in known.items()}
+        seen = [saved for job_id, (_, at) in known.items() if (saved := self._changed(job_id, at)) is not None]
         seen += self._last_looks(self._marks.keys() - known.keys())
+        self._users = {job_id: user for job_id, user in self._users.items() if job_id in known or job_id in self._marks}
         if seen:
             self._controller.execute(note_saved, seen).add_done_callback(
                 log_failure(log, "saved checkpoints could not be recorded", with_traceback=True)
@@ -94,9 +97,9 @@ class CheckpointWatch:
 
     def _changed(self, job_id: str, noted_at: float | None) -> Saved | None:
         """New checkpoints of a running job."""
-        began = time.monotonic()
-        if began < self._again_at.get(job_id, 0.0):
+        if self._is_paused(job_id):
             return None
+        began = self._clock.monotonic()
         try:
             mark = self._checkpoints.mark(job_id)
             if job_id in self._marks and self._marks[job_id] == mark:
@@ -105,30 +108,40 @@ class CheckpointWatch:
         except OSError as error:
             self._complain(job_id, error)
             return None
+        finally:
+            self._pause(job_id, began)
         self._unreadable.discard(job_id)
-        self._pause(job_id, time.monotonic() - began)
         too_early = noted_at is not None and at is not None and 0.0 < at - noted_at < NOTE_SECONDS
         is_settled = mark is None or self._clock.now() * 1e9 - mark > _SETTLE_NANOSECONDS
         # No directory has the time stamp 0: a directory that may still change is read again in the next round.
         self._marks[job_id] = mark if is_settled and not too_early else 0
         return None if too_early or at == noted_at else Saved(job_id=job_id, at=at)
 
-    def _pause(self, job_id: str, cost_seconds: float) -> None:
-        """Delays the next look at a job with a slow directory, so that it does not delay all others."""
-        if cost_seconds * _LOOK_PART > LOOK_SECONDS:
-            self._again_at[job_id] = time.monotonic() + cost_seconds * _LOOK_PART
-        else:
-            self._again_at.pop(job_id, None)
+    def _is_paused(self, job_id: str) -> bool:
+        user = self._users[job_id]
+        if self._clock.monotonic() < self._again_at.get(user, float("-inf")):
+            return True
+        self._again_at.pop(user, None)
+        return False
+
+    def _pause(self, job_id: str, began: float) -> None:
+        """Delays the next look at the jobs of a user with a slow directory, so that they do not delay all others."""
+        now = self._clock.monotonic()
+        if (now - began) * _LOOK_PART > LOOK_SECONDS:
+            self._again_at[self._users[job_id]] = now + (now - began) * _LOOK_PART
 
     def _last_looks(self, job_ids: Iterable[str]) -> list[Saved]:
         seen = []
         for job_id in sorted(job_ids):
+            if self._is_paused(job_id):
+                continue  # in a later round
             del self._marks[job_id]
-            self._again_at.pop(job_id, None)
+            began = self._clock.monotonic()
             try:
                 seen.append(Saved(job_id=job_id, at=self._checkpoints.last_saved_at(job_id)))
             except OSError as error:
                 self._complain(job_id, error)
+            self._pause(job_id, began)
             self._unreadable.discard(job_id)
         return seen
 
@@ -139,10 +152,10 @@ class CheckpointWatch:
             log.warning("the checkpoints of %s cannot be read: %s", job_id, error)
 
 
-def _last_saved(state: State, with_waiting: bool) -> dict[str, float | None]:
-    """Known times of the last checkpoints of running jobs."""
+def _last_saved(state: State, with_waiting: bool) -> dict[str, tuple[str, float | None]]:
+    """The users of running jobs, and the known times of their last checkpoints."""
     return {
-        job.id: job.checkpointed_at
+        job.id: (job.user, job.checkpointed_at)
         for job in state.snapshot.jobs.values()
         if job.state.holds_resources or (with_waiting and job.attempt > 0)
     }

@@ -10,6 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from corral.checkpoint.curves import CURVES
 from corral.control.ports import OpenedOutput, OutputKind, OutputMissing, OutputRefused, Outputs
@@ -21,13 +22,18 @@ MOST_DEPTH = 5
 MOST_ENTRIES = 2_000
 MOST_FILES = 40
 MOST_CURVES = 200
-#: the limit of one read of one file: a scalar has about 50 bytes
+#: the limit of one look at all files of a job: a scalar has about 50 bytes
 MOST_BYTES = 8 << 20
 #: Records with images and graphs are longer than scalars, and skipped unread.
 MOST_RECORD_BYTES = 64 << 10
 MOST_KEPT_POINTS = 20_000
 MOST_SHOWN_POINTS = 600
+#: A job can write very many curves: then fewer points of each are kept. A point takes about 250 bytes.
+MOST_JOB_CURVES = 1_000
+MOST_JOB_POINTS = 200_000
 KEPT_JOBS = 64
+#: of all jobs that are kept
+MOST_POINTS = 1_000_000
 _CHUNK = 256 << 10
 
 Path = tuple[str, ...]
@@ -62,26 +68,60 @@ class _Read:
     #: whether the next look has more to read
     is_behind: bool = False
 
-    def take(self, reported: Reported) -> None:
-        name, point = reported.name, reported.point
-        if name not in self.points:
-            if len(self.points) >= MOST_CURVES:
-                self.is_full = True
-                return
-            self.points[name] = {}
-            self.counts[name] = 0
+    def thin(self, name: str, most: int) -> int:
+        """How many points fewer there are."""
         steps = self.points[name]
-        self.counts[name] += point.step not in steps
-        # A later attempt that repeats steps replaces what the earlier one reported.
-        steps[point.step] = point
-        if len(steps) > 2 * MOST_KEPT_POINTS:
-            self.points[name] = {kept.step: kept for kept in thinned(ordered(steps), MOST_KEPT_POINTS)}
+        self.points[name] = {kept.step: kept for kept in thinned(ordered(steps), most)}
+        return len(steps) - len(self.points[name])
 
 
 @dataclass(slots=True)
 class _Job:
     lock: threading.Lock = field(default_factory=threading.Lock)
     files: dict[Path, _Read] = field(default_factory=dict)
+    #: in all files
+    points: int = 0
+    curves: int = 0
+
+    def keep(self, paths: Sequence[Path]) -> None:
+        """Only these files; new ones are not read yet."""
+        self.files = {path: self.files.get(path, _Read()) for path in paths}
+        self._count()
+
+    def begin_anew(self, path: Path) -> None:
+        self.files[path] = _Read()
+        self._count()
+
+    def take(self, read: _Read, reported: Reported) -> None:
+        name, point = reported.name, reported.point
+        if name not in read.points:
+            if len(read.points) >= MOST_CURVES or self.curves >= MOST_JOB_CURVES:
+                read.is_full = True
+                return
+            read.points[name] = {}
+            read.counts[name] = 0
+            self.curves += 1
+        steps = read.points[name]
+        is_new = point.step not in steps
+        read.counts[name] += is_new
+        self.points += is_new
+        # A later attempt that repeats steps replaces what the earlier one reported.
+        steps[point.step] = point
+        if len(steps) > 2 * MOST_KEPT_POINTS:
+            self.points -= read.thin(name, MOST_KEPT_POINTS)
+        if self.points > MOST_JOB_POINTS:
+            self._thin_all()
+
+    def _thin_all(self) -> None:
+        """Half of the points are left, the same number of each curve at most."""
+        most = max(2, MOST_JOB_POINTS // 2 // self.curves)
+        for read in self.files.values():
+            for name in read.points:
+                self.points -= read.thin(name, most)
+
+    def _count(self) -> None:
+        self.curves = sum(len(read.points) for read in self.files.values())
+        self.points = sum(len(steps) for read in self.files.values() for steps in read.points.values())
 
 
 def ordered(steps: dict[int, CurvePoint]) -> list[CurvePoint]:
@@ -99,9 +139,10 @@ class CurveFiles:
         job = self._job(job_id)
         with job.lock:
             paths, is_complete = self._found(job_id)
-            job.files = {path: job.files.get(path, _Read()) for path in paths}
+            job.keep(paths)
             for path in paths:
-                self._catch_up(job_id, path, job.files)
+                self._catch_up(job_id, path, job, MOST_BYTES // len(paths))
+            self._forget_oldest()
             curves = list(_merged(job.files))
             left_out = len(curves) > MOST_CURVES or any(read.is_full or read.is_behind for read in job.files.values())
             return Curves(curves=curves[:MOST_CURVES], is_complete=is_complete and not left_out)
@@ -113,6 +154,12 @@ class CurveFiles:
             while len(self._jobs) > KEPT_JOBS:
                 self._jobs.popitem(last=False)
             return job
+
+    def _forget_oldest(self) -> None:
+        """Keep no more points than allowed; what was forgotten is read again when it is asked for."""
+        with self._lock:
+            while len(self._jobs) > 1 and sum(job.points for job in self._jobs.values()) > MOST_POINTS:
+                self._jobs.popitem(last=False)
 
     def _found(self, job_id: str) -> tuple[list[Path], bool]:
         """Files that can have curves, and whether all directories were searched."""
@@ -134,18 +181,18 @@ class CurveFiles:
                 return found[:MOST_FILES], False
         return found, True
 
-    def _catch_up(self, job_id: str, path: Path, files: dict[Path, _Read]) -> None:
+    def _catch_up(self, job_id: str, path: Path, job: _Job, most_bytes: int) -> None:
         try:
             opened = self._outputs.open(job_id, path)
         except (OutputMissing, OutputRefused):
             return
         try:
-            if opened.size_bytes < files[path].offset:
-                files[path] = _Read()  # written anew
-            read = files[path]
-            source = _Source(opened, read.offset)
+            if opened.size_bytes < job.files[path].offset:
+                job.begin_anew(path)  # it was written anew
+            read = job.files[path]
+            source = _Source(opened, read.offset, most_bytes)
             step = _next_line if path[-1] == CURVES else _next_record
-            while (length := step(source, read.take)) > 0:
+            while (length := step(source, partial(job.take, read))) > 0:
                 read.offset += length
             read.is_behind = source.is_exhausted
         finally:
@@ -155,15 +202,25 @@ class CurveFiles:
 class _Source:
     """A file by pieces, from an offset on, up to so many bytes at one look."""
 
-    def __init__(self, opened: OpenedOutput, start: int) -> None:
+    def __init__(self, opened: OpenedOutput, start: int, most_bytes: int) -> None:
         self._opened = opened
-        self._start = start
-        self._end = min(opened.size_bytes, start + MOST_BYTES)
+        self._began = self._start = start
+        self._end = min(opened.size_bytes, start + most_bytes)
         self._buffer = b""
 
     @property
     def left(self) -> int:
         return self._opened.size_bytes - self._start
+
+    @property
+    def left_now(self) -> int:
+        """How much more is read at this look."""
+        return self._end - self._start
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether nothing was read at this look."""
+        return self._start == self._began
 
     @property
     def is_exhausted(self) -> bool:
@@ -183,7 +240,8 @@ class _Source:
         """The next line with its end; empty if none is complete. A line that is too long comes in parts."""
         found = self.peek(_CHUNK)
         end = found.find(b"\n")
-        return found if end < 0 and len(found) == _CHUNK else found[: end + 1]
+        is_too_long = len(found) == _CHUNK or (self.is_exhausted and self.is_fresh)
+        return found if end < 0 and is_too_long else found[: end + 1]
 
     def skip(self, length: int) -> None:
         self._start += length
@@ -206,7 +264,9 @@ def _next_record(source: _Source, take: Callable[[Reported], None]) -> int:
     whole = HEADER_BYTES + length + FOOTER_BYTES
     if whole > source.left:
         return 0  # still being written
-    if length <= MOST_RECORD_BYTES:
+    if length <= MOST_RECORD_BYTES and whole > source.left_now and not source.is_fresh:
+        return 0  # read at the next look
+    if length <= MOST_RECORD_BYTES and whole <= source.left_now:
         record = source.peek(whole)[HEADER_BYTES : HEADER_BYTES + length]
         try:
             for reported in scalars(record):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +22,18 @@ from corral.core.scheduling.plan.plan import Preemption, PreemptionRule
 from corral.server.jobs.checkpoint_watch import CheckpointWatch
 from corral.stores.jobs.checkpoints import DirectoryCheckpoints
 from corral.stores.jobs.job_directories import DirectoryWorkspace
-from tests.unit.control.world import ANN, RecordingEngine, StillClock, draft, eventually, status
+from tests.unit.control.world import ANN, BOB, RecordingEngine, StillClock, draft, eventually, status
 
 
 class CountingCheckpoints(DirectoryCheckpoints):
     def __init__(self, workspace: DirectoryWorkspace) -> None:
         super().__init__(workspace)
         self.reads: list[str] = []
+        self.on_read: Callable[[str], None] = lambda job_id: None
 
     def last_saved_at(self, job_id: str) -> float | None:
         self.reads.append(job_id)
+        self.on_read(job_id)
         return super().last_saved_at(job_id)
 
 
@@ -237,3 +239,26 @@ def test_only_what_was_saved_before_the_end_counts(watched: Watched) -> None:
     assert watched.checkpoints.list(job_id)
     watched.look()
     assert loss_of(watched, job_id)[0] is False
+
+
+def test_slow_directories_of_one_user_do_not_delay_those_of_others(watched: Watched) -> None:
+    slow = [watched.running(f"slow-{number}") for number in range(3)]
+    (record,) = watched.controller.execute(submit, BOB, [draft("quick")]).result(10)
+    quick = record.job.id
+    eventually(lambda: f"{quick}.1" in [order.attempt_id for order in watched.engine.launched])
+    watched.engine.report(status(f"{quick}.1", AttemptPhase.RUNNING, watched.clock.time))
+    eventually(lambda: watched.job(quick).state is JobState.RUNNING)
+
+    def wait(job_id: str) -> None:
+        watched.clock.time += 5.0 if job_id in slow else 0.0
+
+    watched.checkpoints.on_read = wait
+    assert watched.look() == [slow[0], quick], "one of the slow ones, and no more for a while"
+    for job_id in slow:
+        watched.engine.report(
+            status(f"{job_id}.1", AttemptPhase.ENDED, watched.clock.time, reason=EndReason.EXIT_CODE, exit_code=0)
+        )
+    eventually(lambda: all(watched.job(job_id).state.is_ended for job_id in slow))
+    assert watched.look() == []
+    watched.clock.time += 200.0
+    assert watched.look() == [slow[0]], "the last look is made later"

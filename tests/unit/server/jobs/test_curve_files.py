@@ -104,3 +104,53 @@ def test_nothing_outside_of_the_output_directory_is_read(output: Path, read: Rea
 
 def test_a_job_without_curves_has_none(read: Read) -> None:
     assert read() == Curves(curves=[], is_complete=True)
+
+
+def test_many_points_of_a_job_are_thinned_and_old_jobs_are_forgotten(
+    output: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(curve_files, "MOST_JOB_POINTS", 400)
+    monkeypatch.setattr(curve_files, "MOST_POINTS", 500)
+    workspace = DirectoryWorkspace(tmp_path)
+    files = CurveFiles(DirectoryOutputs(workspace))
+    for job_id in ("j-1", "j-2", "j-3"):
+        workspace.prepare(job_id)
+        for run in range(4):
+            folder = workspace.output_dir(job_id) / f"run{run}"
+            folder.mkdir()
+            events = [event(step, 1.0, name, float(step)) for step in range(100) for name in ("loss", "rate")]
+            (folder / "events.out.tfevents.1.host").write_bytes(records(*events))
+        found = files.read(job_id)
+        assert len(found.curves) == 8
+        assert {curve.count for curve in found.curves} == {100}
+        assert sum(len(curve.points) for curve in found.curves) <= 400
+        for curve in found.curves:
+            assert (curve.points[0].step, curve.points[-1].step) == (0, 99), "both ends are kept"
+        assert sum(job.points for job in files._jobs.values()) <= 500
+    assert list(files._jobs) == ["j-3"]
+
+
+def test_all_files_of_a_job_together_are_read_a_part_at_a_look(
+    output: Path, read: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for run in range(10):
+        (output / f"run{run}").mkdir()
+        events = [event(step, 1.0, "loss", float(step)) for step in range(100)]
+        (output / f"run{run}" / "events.out.tfevents.1.host").write_bytes(records(*events))
+    monkeypatch.setattr(curve_files, "MOST_BYTES", 10_000)
+    first = read()
+    assert not first.is_complete
+    assert sum(curve.count for curve in first.curves) < 1000 / 4
+    while not (found := read()).is_complete:
+        pass
+    assert [curve.count for curve in found.curves] == [100] * 10
+
+
+def test_a_line_without_an_end_does_not_stop_the_reading(
+    output: Path, read: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(curve_files, "MOST_BYTES", 100)
+    (output / "curves.jsonl").write_text("x" * 1000 + "\n" + line(0, 3.0))
+    while not (found := read()).is_complete:
+        pass
+    assert values(found) == [(0, 3.0)]
