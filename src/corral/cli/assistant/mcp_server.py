@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 
+from corral.cli.assistant.mcp_guard import Guard, Receive, Send, is_accepted
 from corral.cli.assistant.mcp_tools import Tools, tools_of
 from corral.client.client import Client
 from corral.client.http.errors import ApiProblem, ClientError
@@ -30,6 +32,9 @@ DOCUMENTS = {
     "understand-the-wait": "how-to/scheduling/understand-the-wait.md",
     "glossary": "glossary.md",
 }
+
+#: Open at the same time over HTTP.
+CONNECTIONS = 500
 
 #: The token of the current request over HTTP.
 _token: ContextVar[str | None] = ContextVar("token", default=None)
@@ -84,7 +89,14 @@ def serve_http(corral: str, *, host: str, port: int) -> None:
     """Every request has the rights of its own token; the address of corral's server is the same for all."""
     import uvicorn
 
-    uvicorn.run(http_application(corral, host=host), host=host, port=port, log_level="warning")
+    uvicorn.run(
+        http_application(corral, host=host),
+        host=host,
+        port=port,
+        log_level="warning",
+        limit_concurrency=CONNECTIONS,
+        timeout_keep_alive=5,
+    )
 
 
 def http_application(corral: str, *, host: str) -> Any:
@@ -95,31 +107,16 @@ def http_application(corral: str, *, host: str) -> Any:
 
     inner = assistant_server(opened).streamable_http_app(stateless_http=True, json_response=True, host=host)
 
-    async def application(scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "http":
-            await inner(scope, receive, send)
-            return
-        token = _bearer(scope)
-        if token is None:
-            await _refuse(send)
-            return
+    async def answer(token: str, scope: Any, receive: Receive, send: Send) -> None:
         before = _token.set(token)
         try:
             await inner(scope, receive, send)
         finally:
             _token.reset(before)
 
+    guard = Guard(answer, partial(is_accepted, corral))
+
+    async def application(scope: Any, receive: Receive, send: Send) -> None:
+        await (guard if scope["type"] == "http" else inner)(scope, receive, send)
+
     return application
-
-
-def _bearer(scope: Any) -> str | None:
-    for name, value in scope["headers"]:
-        if name == b"authorization" and value[:7].lower() == b"bearer ":
-            return str(value[7:].decode("latin-1")).strip() or None
-    return None
-
-
-async def _refuse(send: Any) -> None:
-    headers = [(b"content-type", b"text/plain"), (b"www-authenticate", b"Bearer")]
-    await send({"type": "http.response.start", "status": 401, "headers": headers})
-    await send({"type": "http.response.body", "body": b"A token of corral is needed as bearer token."})

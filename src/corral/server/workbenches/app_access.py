@@ -76,6 +76,8 @@ async def running_app(context: ServerContext, identity: Identity, job_id: str, l
             slug="wrong-state",
             numbers={"state": job.state.value},
         )
+    if job.user != identity.user:
+        context.audit.note(identity.caller(), "app.opened", job.id, owner=job.user)
     return job
 
 

@@ -36,7 +36,9 @@ router = resource_router("/apps", "workbenches")
 
 LINK_SECONDS = 86_400.0
 _LIVE = (JobState.QUEUED, JobState.STARTING, JobState.RUNNING, JobState.STOPPING)
-_MAX_JOBS = 500
+#: Live jobs are read in pages: few of them have an app.
+_PAGE_JOBS = 500
+_MAX_PAGES = 100
 
 
 @router.get("", operation_id="list_apps", responses=problems())
@@ -46,8 +48,9 @@ async def list_apps(
     """Apps of the caller's jobs that wait or run, and those that are shared with the caller's group; for operators,
     those of all users."""
     found = await context.read(_visible, caller, context.clock.now())
-    views = [await _shown(context, request, caller, record, shares) for record, shares in found]
-    return page_of(views, key=lambda view: (int(view.job_id.removeprefix("j-")),), limit=limit, cursor=cursor)
+    page = page_of(found, key=lambda one: (one[0].job.serial,), limit=limit, cursor=cursor)
+    shown = [await _shown(context, request, caller, record, shares) for record, shares in page.items]
+    return ListView(items=shown, next_cursor=page.next_cursor)
 
 
 @router.get("/known", operation_id="list_known_apps", responses=problems())
@@ -95,8 +98,14 @@ Found = tuple[JobRecord, list[AppShare]]
 
 def _visible(tables: Transaction, caller: Caller, now: float) -> list[Found]:
     where = JobFilter(states=_LIVE, user=None if caller.is_operator else caller.name)
-    page = tables.jobs.page(where, sort="-id", cursor=None, limit=_MAX_JOBS)
-    records = {record.job.id: record for record in page.items if record.spec.has_app}
+    records: dict[str, JobRecord] = {}
+    cursor: str | None = None
+    for _ in range(_MAX_PAGES):
+        page = tables.jobs.page(where, sort="-id", cursor=cursor, limit=_PAGE_JOBS)
+        records |= {record.job.id: record for record in page.items if record.spec.has_app}
+        cursor = page.next_cursor
+        if cursor is None:
+            break
     user = tables.people.user(caller.name)
     for share in tables.app_shares.of_group(user.group) if user is not None and user.group else ():
         record = tables.jobs.get(share.job_id)

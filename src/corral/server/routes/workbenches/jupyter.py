@@ -135,6 +135,8 @@ async def running_workbench(context: ServerContext, identity: Identity, job_id: 
             slug="wrong-state",
             numbers={"state": job.state.value},
         )
+    if job.user != identity.user:
+        context.audit.note(identity.caller(), "workbench.opened", job.id, owner=job.user)
     return job
 
 

@@ -46,6 +46,9 @@ async def _carried(
     """Copies data until one end closes the connection. Raises Problem before it is accepted."""
     record = await context.read(_running, identity.caller(), job)
     inside = await _connected(context, identity.user, record, port)
+    source = websocket.client.host if websocket.client is not None else ""
+    item = f"port {port}" if port is not None else "app"
+    context.audit.note(identity.caller(source), "job.tunnel-opened", record.job.id, owner=record.job.user, item=item)
     try:
         await websocket.accept()
     except (RuntimeError, WebSocketDisconnect):
