@@ -45,8 +45,8 @@ class Refused(Exception):
 
 
 class Guard:
-    """`inner` answers a request, whose token it is told. `is_valid` asks corral about a token, on a thread, and raises
-    ClientError if corral does not answer."""
+    """`inner` answers a request; its first argument is the token. `is_valid` asks corral about a token, on a thread;
+    it raises ClientError if corral does not answer."""
 
     def __init__(
         self,
