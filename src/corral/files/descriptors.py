@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import heapq
 import os
 import stat
 import struct
@@ -21,6 +22,8 @@ _NO_XDEV, _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x01, 0x02, 0x04, 0x08
 _STRICT = _NO_XDEV | _NO_MAGICLINKS | _NO_SYMLINKS | _BENEATH
 #: The kernel is older, or a sandbox hides the call.
 _WITHOUT_OPENAT2 = (errno.ENOSYS, errno.EPERM)
+#: Names of a directory that are in memory at the same time.
+PORTION = 100_000
 #: Below PATH_MAX.
 _PATH_BYTES = 3500
 
@@ -77,6 +80,19 @@ def open_directory_path(path: str) -> int:
 def scan(directory: int) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
     """The entries of a directory that is held open."""
     return os.scandir(directory)
+
+
+def ordered_names(directory: int, *, begin: str = "") -> Iterator[str]:
+    """The names in a directory that is held open, in their order, from `begin` on. A job can make millions: they are
+    read in portions, and the directory is read again for each."""
+    is_new = begin.__le__
+    while True:
+        with os.scandir(directory) as found:
+            names = heapq.nsmallest(PORTION, (entry.name for entry in found if is_new(entry.name)))
+        yield from names
+        if len(names) < PORTION:
+            return
+        is_new = names[-1].__lt__
 
 
 def open_file(directory: int, name: str, *, to_write: bool = False) -> int:

@@ -192,3 +192,18 @@ def test_what_is_used_is_counted_without_following_links(home: Path) -> None:
     assert 100_000 <= before < 150_000
     (home / "inner" / "way").symlink_to("/usr")
     assert used_bytes(home) < before + 10_000
+
+
+def test_very_many_names_are_read_in_order_a_portion_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(descriptors, "PORTION", 4)
+    names = sorted(f"{number:x}" for number in range(23))
+    for name in names:
+        (tmp_path / name).touch()
+    with Place.at(tmp_path) as place:
+        assert list(descriptors.ordered_names(place.descriptor)) == names
+        assert list(descriptors.ordered_names(place.descriptor, begin="a")) == [name for name in names if name >= "a"]
+        # A file that is made or removed meanwhile changes nothing for the others.
+        found = descriptors.ordered_names(place.descriptor)
+        first = [next(found) for _ in range(3)]
+        (tmp_path / names[10]).unlink()
+        assert first + list(found) == [name for name in names if name != names[10]]

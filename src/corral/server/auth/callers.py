@@ -22,6 +22,7 @@ from corral.server.http.context import ServerContext, context_of
 from corral.server.http.problems import Problem
 from corral.server.http.strict_route import PREFIX
 from corral.server.settings.settings import Settings
+from corral.server.storage.store_reads import current_user
 
 COOKIE = "corral_session"
 CSRF_HEADER = "X-CSRF-Token"
@@ -43,12 +44,14 @@ async def identity_of(request: Request, context: Context) -> Identity:
     authorization = request.headers.get("authorization")
     if authorization is not None:
         of_token = await _of_bearer(authorization, context)
+        current_user.set(of_token.user)
         _check_scope(request, of_token)
         if of_token.must_change_password and request.url.path not in _WITH_ONE_TIME_PASSWORD:
             raise password_change_required()
         return of_token
     _check_page(request, context)
     identity = await _of_session(request, context)
+    current_user.set(identity.user)
     if request.method not in SAFE_METHODS:
         _check_csrf(request, identity)
     if identity.must_change_password and request.url.path not in _WITH_ONE_TIME_PASSWORD:
@@ -69,6 +72,7 @@ async def bearer_of(connection: HTTPConnection, context: ServerContext) -> Ident
     if origin is not None and not is_own_origin(origin, connection, context):
         raise _from_elsewhere()
     of_token = await _of_bearer(authorization, context)
+    current_user.set(of_token.user)
     _require_scope(of_token, {Scope.FULL, Scope.JOBS})
     if of_token.must_change_password:
         raise password_change_required()

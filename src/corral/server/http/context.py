@@ -46,6 +46,7 @@ from corral.server.scheduling.estimate_worker import EstimateWorker
 from corral.server.settings.disk_limits import DiskLimits
 from corral.server.settings.settings import Settings
 from corral.server.storage.readers import Readers
+from corral.server.storage.store_reads import StoreReads
 from corral.server.storage.volume_storage import VolumeStorage
 from corral.server.system.disk_guard import DiskGuard
 from corral.server.system.disk_watch import DiskWatch
@@ -149,6 +150,8 @@ class ServerContext:
     shadow_runner: ShadowRunner
     #: files of volumes from outside of jobs
     volume_storage: VolumeStorage
+    #: reads of the store for requests
+    reads: StoreReads
     #: heavy reading for requests
     readers: Readers
     #: short steps of requests on files and programs of users
@@ -195,13 +198,13 @@ class ServerContext:
     async def read(
         self, query: Callable[Concatenate[Transaction, Params], Result], *args: Params.args, **kwargs: Params.kwargs
     ) -> Result:
-        """Run `query(tables, …)` in a read transaction, on a thread."""
+        """Run `query(tables, …)` in a read transaction, on one of the user's threads."""
 
         def run() -> Result:
             with self.store.read() as tables:
                 return query(tables, *args, **kwargs)
 
-        return await asyncio.to_thread(run)
+        return await self.reads.run(run)
 
     async def _answer(self, future: Future[Result]) -> Result:
         try:

@@ -41,6 +41,7 @@ from corral.server.http.context import ServerContext
 from corral.server.jobs.curve_files import CurveFiles
 from corral.server.settings.settings import FIRST_USER, Settings
 from corral.server.storage.readers import Readers
+from corral.server.storage.store_reads import StoreReads
 from corral.server.storage.volume_storage import VolumeStorage
 from corral.server.system.parts import PartSources, PartWatch
 from corral.server.system.servers import Servers
@@ -102,6 +103,7 @@ def assembled(
             context = replace(context, identities=handover.identities)
         parts.callback(context.readers.close)
         parts.callback(context.steps.close)
+        parts.callback(context.reads.close)
         context.parts.start()
         parts.callback(context.parts.stop)
         _compare_gpus(settings, base.controller)
@@ -176,6 +178,7 @@ def context_of(
             now=clock.now,
             guard=base.disk_guard,
         ),
+        reads=StoreReads(),
         steps=steps,
         held=HeldConnections(settings.server.max_connections_per_user),
         readers=Readers(

@@ -20,7 +20,7 @@ from typing import Self
 
 from corral.control.ports import OutputEntry, OutputKind, OutputMember, OutputMissing, OutputRefused
 from corral.files import NotPlain, open_below
-from corral.files.descriptors import open_file, scan
+from corral.files.descriptors import open_file, ordered_names, scan
 
 CHUNK_BYTES = 256 * 1024
 #: As many links as the kernel follows in one path.
@@ -181,9 +181,7 @@ def _open_file(name: str, directory: int, owner: int, *, is_shared: bool = False
 def _members(directory: int, prefix: str, depth: int, owner: int) -> Iterator[OutputMember]:
     if depth >= MAX_DEPTH:
         return
-    with scan(directory) as found:
-        names = sorted(each.name for each in found)
-    for name in names:
+    for name in ordered_names(directory):
         try:
             mode = os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode
             kind = _kind(mode)

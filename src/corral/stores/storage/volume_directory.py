@@ -24,7 +24,7 @@ from corral.control.ports.volume_files import (
 )
 from corral.core.storage.volumes import UPLOADS_DIRECTORY
 from corral.files import open_below, open_trusted
-from corral.files.descriptors import open_file, scan
+from corral.files.descriptors import open_file, ordered_names
 from corral.files.removal import remove_below
 from corral.stores.storage.untrusted_tree import Descent, OpenedPath
 
@@ -200,10 +200,8 @@ def _walk(
     """
     if len(path) > _MAX_DEPTH:
         raise FileRefused(f"{'/'.join(path[:3])}/… has more than {_MAX_DEPTH} directories in each other")
-    with scan(directory) as found:
-        names = sorted(each.name for each in found if path or each.name != UPLOADS_DIRECTORY)
-    for name in names:
-        if after and name < after[0]:
+    for name in ordered_names(directory, begin=after[0] if after else ""):
+        if not path and name == UPLOADS_DIRECTORY:
             continue
         is_continued = bool(after) and name == after[0]
         way = (*path, name)
