@@ -348,12 +348,12 @@ def spare_gpus(snapshot: ClusterSnapshot, job: Job) -> int:
 
 
 def limit_below(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
-    """The first limit on GPUs that is smaller than what the job asks for: the job could never start."""
+    """The first limit on GPUs that is smaller than what the job asks for: the job could never start. Guarantees of
+    other queues are no limit of this kind: a job is accepted beside them, and `never_left` explains it."""
     if job.only_gpus:
         return None
     found = (rule(snapshot, job, now) for rule in GPU_LIMITS)
-    permanent = next((reason for reason in found if reason is not None and reason.is_permanent), None)
-    return permanent or never_left(snapshot, job)
+    return next((reason for reason in found if reason is not None and reason.is_permanent), None)
 
 
 def first_reason(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
