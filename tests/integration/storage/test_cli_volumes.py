@@ -134,7 +134,7 @@ def test_object_stores_are_the_operators_and_their_secrets_nobodys(
     shown = nina.read("volume", "show", "images")
     assert (shown["state"], shown["read_only"], shown["prefix"]) == ("ready", True, "train")
     assert "does not allow writing" in nina.run("submit", "--mount", "images:/i:rw", "--", "true", code=3).err
-    assert "volumes are parts of" in operator.run("object-store", "rm", "lab", "-y", code=1).err
+    assert "1 volume is a part of" in operator.run("object-store", "rm", "lab", "-y", code=1).err
     operator.ok("object-store", "edit", "lab", "--allow-write")
     assert nina.read("volume", "show", "images")["may_write"]
     assert nina.read("search", "images")["items"][0]["type"] == "volume"
