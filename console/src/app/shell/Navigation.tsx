@@ -1,4 +1,4 @@
-/** What everybody opens often stands in the navigation itself; the other pages are inside groups that open. */
+/** Pages that everybody opens often are in the navigation itself; the other pages are inside groups that open. */
 import { Badge, NavLink, Stack } from "@mantine/core";
 import { Link, useRouterState } from "@tanstack/react-router";
 import { ChartNoAxesCombined, Database, LayoutGrid, Server, Users, type LucideIcon } from "lucide-react";

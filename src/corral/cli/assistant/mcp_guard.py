@@ -1,4 +1,4 @@
-"""Who may speak to `corral mcp --http`, and how much: an ASGI application before that of the protocol.
+"""Access to `corral mcp --http` and its limits: an ASGI application before that of the protocol.
 
 A request needs a token that corral accepts. Bodies, the requests of one token at a time and per minute, and the time
 that a body takes are limited, so that one assistant does not use up the server that others share.

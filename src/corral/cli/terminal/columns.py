@@ -90,7 +90,7 @@ def columns(*titles: str, whole: bool = False) -> list[Column]:
 
 
 def width_of_output() -> int:
-    """Of the terminal; in a pipe `COLUMNS`, or no limit."""
+    """The width of the terminal; in a pipe `COLUMNS`, or no limit."""
     if sys.stdout.isatty():
         return shutil.get_terminal_size().columns
     return int(os.environ.get("COLUMNS") or UNLIMITED_COLUMNS)

@@ -1,4 +1,4 @@
-"""What changes on the screen, drawn by Rich: lists that are kept up to date, progress bars and states.
+"""Output that changes on the screen, drawn by Rich: lists that are kept up to date, progress bars and states.
 
 Only commands that show such things import this module, because Rich takes longer to load than most commands take to
 run. `columns` draws the tables.

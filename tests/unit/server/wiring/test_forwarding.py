@@ -257,7 +257,7 @@ def test_a_shell_ends_when_another_server_leads(leader: str, monkeypatch: pytest
 
 
 def test_a_leader_with_a_certificate_is_reached_by_https(tmp_path: Path) -> None:
-    """Its authority is not among those of the machine."""
+    """A server whose authority is not among those of the machine."""
     authority = Authority()
     certificate, key = authority.issue("leader", addresses=(IPv4Address("127.0.0.1"),)).write(tmp_path, "leader")
     ca = tmp_path / "ca.pem"

@@ -49,7 +49,7 @@ type Choice = "" | "now" | (string & {});
 
 interface DrainDialogProps {
   readonly nodes: readonly string[];
-  /** What is left out, and why. */
+  /** The nodes that are left out, and why. */
   readonly note?: string;
   /** With the time by which the nodes must be empty; null: jobs run to their end. */
   readonly onDrain: (emptyBy: string | null) => void;
@@ -92,7 +92,7 @@ export function DrainDialog({ nodes, note = "", onDrain, onClose }: DrainDialogP
   );
 }
 
-/** Who is displaced when these nodes are drained together at a time ("": now). With `stays`, jobs run to their end. */
+/** The jobs that are displaced when these nodes are drained together at a time ("": now). With `stays`, jobs run to their end. */
 export function DrainFindings({ nodes, at, stays = false }: { nodes: readonly string[]; at: string; stays?: boolean }) {
   const { data, error, refetch } = $api.useQuery(
     "get",

@@ -22,7 +22,7 @@ const MOST_OPTIONS = 100;
 interface MaintenanceFormProps {
   readonly window: MaintenanceWindow | undefined;
   readonly taken: readonly string[];
-  /** Of a new window. */
+  /** The nodes of a new window. */
   readonly nodes: readonly string[];
   readonly onClose: () => void;
 }

@@ -1,4 +1,4 @@
-/** What operators do with maintenance windows. */
+/** Actions of operators on maintenance windows. */
 import type { UseFormReturnType } from "@mantine/form";
 
 import { api, sent } from "@/api/client";

@@ -66,7 +66,7 @@ class Mood:
 
 
 class Outlook:
-    """What life tables say at one moment. Without tables it says nothing."""
+    """Answers of the life tables at one moment. Without tables there are none."""
 
     def __init__(self, tables: Tables = NO_TABLES, jobs: Iterable[Job] = (), now: float = 0.0) -> None:
         self._hazards: Hazards | None = None
