@@ -160,7 +160,7 @@ def test_jobs_that_come_and_go_leave_the_next_fall_of_those_that_are_there(
     st.sampled_from([(0.0, 0.0), (100.0, 30.0), (0.0, 45.0)]),
 )
 @example(
-    running(1, {"n1": (0, 1, 2, 3)}, aged_from=20.0, predicted=PREDICTIONS[1]),
+    running(1, {"n1": (0, 1, 2, 3)}, priority=1, aged_from=20.0, predicted=PREDICTIONS[1]),
     "weighted",
     0.0,
     [(300.0, 12.0)],
