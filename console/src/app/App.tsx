@@ -1,11 +1,10 @@
 import { MantineProvider } from "@mantine/core";
-import { ModalsProvider } from "@mantine/modals";
-import { Notifications } from "@mantine/notifications";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
 
 import { onSignedOut } from "@/api/client";
 import { problemOf } from "@/api/problem";
+import { Overlays } from "@/app/Overlays";
 import { PreferencesProvider } from "@/app/preferences";
 import { router } from "@/app/router";
 import { theme } from "@/app/theme";
@@ -29,10 +28,8 @@ export function App() {
     <PreferencesProvider>
       <MantineProvider theme={theme} defaultColorScheme="auto">
         <QueryClientProvider client={queries}>
-          <ModalsProvider>
-            <Notifications position="bottom-right" limit={4} />
-            <RouterProvider router={router} />
-          </ModalsProvider>
+          <Overlays />
+          <RouterProvider router={router} />
         </QueryClientProvider>
       </MantineProvider>
     </PreferencesProvider>

@@ -1,15 +1,17 @@
 /** The session of the user. Without a session every address shows the sign-in page, and the address is kept. */
 import { useQueryClient } from "@tanstack/react-query";
-import { createContext, useCallback, useContext, useEffect, type ReactNode } from "react";
+import { createContext, lazy, Suspense, useCallback, useContext, useEffect, type ReactNode } from "react";
 
 import { $api, api, setCsrfToken, type Schema } from "@/api/client";
 import { LiveProvider } from "@/api/LiveProvider";
 import { problemOf } from "@/api/problem";
-import { ChangePassword } from "@/app/signin/ChangePassword";
-import { SignIn } from "@/app/signin/SignIn";
 import { Outage, Splash } from "@/app/signin/Splash";
 
 export type Me = Schema<"MeView">;
+
+// Most visits begin with a session, and need no form.
+const SignIn = lazy(() => import("@/app/signin/SignIn"));
+const ChangePassword = lazy(() => import("@/app/signin/ChangePassword"));
 
 const Context = createContext<Me | undefined>(undefined);
 
@@ -25,11 +27,22 @@ export function SessionGate({ children }: { children: ReactNode }) {
   const isSignedOut = error !== null && problemOf(error).status === 401;
   if (me === undefined || isSignedOut) {
     if (isPending) return <Splash />;
-    return isSignedOut ? <SignIn onDone={() => void refetch()} /> : <Outage onRetry={() => void refetch()} />;
+    if (!isSignedOut) return <Outage onRetry={() => void refetch()} />;
+    return (
+      <Suspense fallback={<Splash />}>
+        <SignIn onDone={() => void refetch()} />
+      </Suspense>
+    );
   }
   // Set while rendering too: the first request of a page may be sent before effects run.
   setCsrfToken(me.csrf_token);
-  if (me.must_change_password) return <ChangePassword me={me} onDone={() => void refetch()} />;
+  if (me.must_change_password) {
+    return (
+      <Suspense fallback={<Splash />}>
+        <ChangePassword me={me} onDone={() => void refetch()} />
+      </Suspense>
+    );
+  }
   return (
     <Context value={me}>
       <LiveProvider key={me.name}>{children}</LiveProvider>

@@ -1,8 +1,8 @@
 /** Asked before anything that destroys: what will happen, in words, with the button saying what it does. */
 import { Text } from "@mantine/core";
-import { modals } from "@mantine/modals";
 import { useCallback, type ReactNode } from "react";
 
+import { dialogs } from "@/parts/dialogs";
 import { common } from "@/texts/common";
 import { useTexts } from "@/texts/texts";
 
@@ -19,7 +19,7 @@ export function useConfirm(): (question: Question) => void {
   const t = useTexts(common);
   return useCallback(
     ({ title, text, action, onConfirm, danger = true }: Question) => {
-      modals.openConfirmModal({
+      dialogs.confirm({
         title,
         children: (
           <Text size="sm" component="div">

@@ -1,11 +1,11 @@
 /** Deleting several things: asked once, each for itself, and a result for each one. Refused ones stay. */
 import { Table, Text } from "@mantine/core";
-import { modals } from "@mantine/modals";
 
 import { runEach, type Outcome } from "@/api/each";
 import { useAction } from "@/api/useAction";
 import { useConfirm } from "@/parts/confirm";
 import { texts } from "@/parts/deletion.texts";
+import { dialogs } from "@/parts/dialogs";
 import { toastDone } from "@/parts/toasts";
 import { useTexts, type Say } from "@/texts/texts";
 
@@ -42,7 +42,7 @@ function show(t: Say<typeof texts>, names: readonly string[], { done, refused }:
     return;
   }
   const reasons = new Map(refused.map(({ name, problem }) => [name, problem.detail || problem.title]));
-  modals.open({
+  dialogs.open({
     title: t("resultTitle", { done: done.length, n: names.length }),
     size: "lg",
     children: (

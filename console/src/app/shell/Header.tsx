@@ -11,7 +11,6 @@ import {
   UnstyledButton,
   VisuallyHidden,
 } from "@mantine/core";
-import { spotlight } from "@mantine/spotlight";
 import { Link } from "@tanstack/react-router";
 import { Bell, BookOpen, LogOut, Search, UserRound } from "lucide-react";
 
@@ -23,6 +22,7 @@ import classes from "@/app/shell/Header.module.css";
 import { ClusterSwitch } from "@/app/shell/ClusterSwitch";
 import { InboxButton } from "@/app/shell/InboxButton";
 import { firing } from "@/app/shell/firing";
+import { palette } from "@/app/shell/paletteState";
 import { LanguageMenu, ThemeSwitch } from "@/app/shell/switches";
 import { texts } from "@/app/shell/texts";
 import { useFormat } from "@/texts/format";
@@ -34,7 +34,7 @@ export function Header() {
   return (
     <Group flex={1} miw={0} justify="space-between" wrap="nowrap" gap="xs">
       <ClusterSwitch w={170} visibleFrom="sm" />
-      <UnstyledButton className={classes.search} onClick={() => spotlight.open()} aria-keyshortcuts="Control+K">
+      <UnstyledButton className={classes.search} onClick={() => palette.open()} aria-keyshortcuts="Control+K">
         <Search size={15} aria-hidden />
         <Text size="sm" truncate flex={1}>
           {t("search")}

@@ -11,6 +11,7 @@ import { PAGES } from "@/app/pages";
 import { LANGUAGES, usePreferences, type Language } from "@/app/preferences";
 import { useIsOperator } from "@/app/session";
 import { FOUND } from "@/app/shell/found";
+import { paletteStore } from "@/app/shell/paletteState";
 import { texts } from "@/app/shell/texts";
 import { navigation } from "@/texts/navigation";
 import { useIsDark } from "@/app/useIsDark";
@@ -30,7 +31,7 @@ const MAKES = [
   { name: "newKey", path: "/settings?tab=keys", forOperators: false },
 ] as const;
 
-export function Palette({ onKeys }: { onKeys: () => void }) {
+export default function Palette({ onKeys }: { onKeys: () => void }) {
   const t = useTexts(texts);
   const [query, setQuery] = useState("");
   const groups = [...useStandingActions(onKeys), ...useFound(query.trim())];
@@ -39,7 +40,9 @@ export function Palette({ onKeys }: { onKeys: () => void }) {
       actions={groups}
       query={query}
       onQueryChange={setQuery}
-      shortcut={["mod + K", "/"]}
+      store={paletteStore}
+      // The shell hears the keys: they work before this is loaded.
+      shortcut={null}
       nothingFound={t("noMatch", { q: query })}
       highlightQuery
       limit={12}

@@ -1,20 +1,25 @@
 /** The frame around every page: navigation, header, and the gate that lets only signed-in people through. */
 import { AppShell, Burger, Group, ScrollArea } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
+import { useSpotlight } from "@mantine/spotlight";
 import { Outlet, useMatches, useRouterState } from "@tanstack/react-router";
-import { Suspense, useEffect } from "react";
+import { lazy, Suspense, useEffect } from "react";
 
 import { PAGES } from "@/app/pages";
 import { SessionGate, useIsOperator } from "@/app/session";
 import { ClusterSwitch } from "@/app/shell/ClusterSwitch";
 import { OperatorsOnly, PageLoading } from "@/app/shell/fallbacks";
 import { Header } from "@/app/shell/Header";
-import { Keys } from "@/app/shell/Keys";
 import { Logo } from "@/app/shell/Logo";
 import { Navigation } from "@/app/shell/Navigation";
-import { Palette } from "@/app/shell/Palette";
+import { paletteStore } from "@/app/shell/paletteState";
 import { texts } from "@/app/shell/texts";
+import { useKeys } from "@/app/shell/useKeys";
+import { useEver } from "@/parts/useEver";
 import { useTexts } from "@/texts/texts";
+
+const KeyList = lazy(() => import("@/app/shell/KeyList"));
+const Palette = lazy(() => import("@/app/shell/Palette"));
 
 export function Shell() {
   return (
@@ -30,6 +35,9 @@ function Frame() {
   const [showsKeys, keys] = useDisclosure();
   const path = useRouterState({ select: (state) => state.location.pathname });
   useEffect(close, [path, close]);
+  useKeys(keys.open);
+  const hasPalette = useEver(useSpotlight(paletteStore).opened);
+  const hasKeys = useEver(showsKeys);
   return (
     <AppShell
       header={{ height: 52 }}
@@ -59,8 +67,10 @@ function Frame() {
           <Content />
         </Suspense>
       </AppShell.Main>
-      <Palette onKeys={keys.open} />
-      <Keys opened={showsKeys} onOpen={keys.open} onClose={keys.close} />
+      <Suspense fallback={null}>
+        {hasPalette && <Palette onKeys={keys.open} />}
+        {hasKeys && <KeyList opened={showsKeys} onClose={keys.close} />}
+      </Suspense>
     </AppShell>
   );
 }

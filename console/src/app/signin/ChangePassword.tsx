@@ -8,7 +8,7 @@ import { SignInFrame } from "@/app/signin/SignInFrame";
 import { texts } from "@/app/signin/texts";
 import { useTexts } from "@/texts/texts";
 
-export function ChangePassword({ me, onDone }: { me: Schema<"MeView">; onDone: () => void }) {
+export default function ChangePassword({ me, onDone }: { me: Schema<"MeView">; onDone: () => void }) {
   const t = useTexts(texts);
   const [failure, setFailure] = useState<string>();
   const [busy, setBusy] = useState(false);

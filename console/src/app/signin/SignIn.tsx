@@ -10,7 +10,7 @@ import { texts } from "@/app/signin/texts";
 import { SignInFrame } from "@/app/signin/SignInFrame";
 import { useTexts } from "@/texts/texts";
 
-export function SignIn({ onDone }: { onDone: () => void }) {
+export default function SignIn({ onDone }: { onDone: () => void }) {
   const t = useTexts(texts);
   const queries = useQueryClient();
   const [failure, setFailure] = useState<string>();

@@ -1,6 +1,4 @@
 /** The rules of a line, as far as the console must know them before it asks the server. */
-import { arrayMove } from "@dnd-kit/sortable";
-
 import type { Schema } from "@/api/client";
 
 export type Line = Schema<"LineView">;
@@ -70,7 +68,7 @@ export function withWish(places: readonly Place[], wish: Wish | undefined): read
   const target = own.findIndex((place) => place.id === wish.target);
   if (from < 0 || target < 0) return places;
   const to = wish.where === "before" ? (from < target ? target - 1 : target) : from < target ? target : target + 1;
-  const order = arrayMove(own, from, to);
+  const order = own.toSpliced(from, 1).toSpliced(to, 0, ...own.slice(from, from + 1));
   return places.map((place, index) => {
     const taken = order[slots.indexOf(index)];
     // The planned start belongs to the place; the server sends the new one.

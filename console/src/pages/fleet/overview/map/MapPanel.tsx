@@ -1,7 +1,7 @@
 /** The map with its choices, all of them in the address: `?color=temperature&model=A10&find=dgx-07&view=table`. */
 import { Button, Group, SegmentedControl, Skeleton, Stack, Text, TextInput } from "@mantine/core";
 import { CircuitBoard, Search, SearchX } from "lucide-react";
-import { memo, useMemo } from "react";
+import { lazy, memo, Suspense, useMemo } from "react";
 
 import { useFilters } from "@/app/useFilters";
 import { COLORINGS, isColoring } from "@/pages/fleet/overview/map/colors";
@@ -10,13 +10,14 @@ import { GpuMap } from "@/pages/fleet/overview/map/GpuMap";
 import { chosen, gpusOf, type Gpu, type MapData } from "@/pages/fleet/overview/map/gpus";
 import { legendOf } from "@/pages/fleet/overview/map/looks";
 import { MapLegend } from "@/pages/fleet/overview/map/MapLegend";
-import { MapTable } from "@/pages/fleet/overview/map/MapTable";
 import { texts } from "@/pages/fleet/overview/map/texts";
 import { EmptyState } from "@/parts/EmptyState";
 import { FilterSelect } from "@/parts/FilterSelect";
 import { Panel } from "@/parts/Panel";
 import { useIsDark } from "@/app/useIsDark";
 import { useTexts } from "@/texts/texts";
+
+const MapTable = lazy(() => import("@/pages/fleet/overview/map/MapTable"));
 
 const USUAL = { color: "utilization", model: "", pool: "", find: "", view: "map" };
 
@@ -135,5 +136,10 @@ function MapOrTable({
   coloring: ChosenProps["coloring"];
   legend: ReturnType<typeof legendOf>;
 }) {
-  return asTable ? <MapTable gpus={map.gpus} /> : <GpuMap {...map} />;
+  if (!asTable) return <GpuMap {...map} />;
+  return (
+    <Suspense fallback={<Skeleton h={260} />}>
+      <MapTable gpus={map.gpus} />
+    </Suspense>
+  );
 }

@@ -8,7 +8,7 @@ import { useSpeech } from "@/pages/fleet/overview/map/useSpeech";
 import { DataTable, type Column } from "@/parts/DataTable";
 import { StateBadge } from "@/parts/StateBadge";
 
-export function MapTable({ gpus }: { gpus: readonly Gpu[] }) {
+export default function MapTable({ gpus }: { gpus: readonly Gpu[] }) {
   const speech = useSpeech();
   const { t } = speech;
   const columns = useMemo<Column<Gpu>[]>(() => {
