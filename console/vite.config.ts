@@ -17,6 +17,8 @@ export default defineConfig({
     // No file becomes a data: URL: the content policy allows scripts and styles of our own address only.
     assetsInlineLimit: 0,
     manifest: true,
+    // One file of all that every page begins with: it compresses better than fifty.
+    rolldownOptions: { output: { codeSplitting: { groups: [{ name: "base", tags: ["$initial"] }] } } },
   },
   server: {
     port: 5173,
