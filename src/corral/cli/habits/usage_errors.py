@@ -125,20 +125,27 @@ def _about_option(option: str, text: str, ctx: Any, explained: str) -> WrongUsag
     return WrongUsage(f"{option}: there is no such option", hint=hint)
 
 
+#: By command: the meaning of a word that it does not take.
+_HINTS_FOR_WORDS = {
+    "corral jobs": "`corral show {word}` shows one job, `corral jobs --search {word}` filters the list.",
+    "corral login": "`corral login --user {word}` signs in as this user, `corral login --server URL` elsewhere.",
+}
+
+
 def _one_too_many(words: str, ctx: Any, path: str, explained: str) -> WrongUsage:
     """A word behind all arguments. A verb that stands for another one is named as it was typed."""
     known = getattr(getattr(getattr(ctx, "parent", None), "command", None), "commands", {})
     typed = getattr(ctx, "meta", {}).get(TYPED_VERB)
-    if path == "corral jobs":
-        name = words.split()[0]
-        hint = f"`corral show {name}` shows one job, `corral jobs --search {name}` filters the list."
-        return WrongUsage(f"jobs: {words}: one word too many", hint=hint)
+    word = words.split()[0]
+    if path in _HINTS_FOR_WORDS:
+        hint = _HINTS_FOR_WORDS[path].format(word=word)
+        return WrongUsage(f"{path.removeprefix('corral ')}: {words}: one word too many", hint=hint)
     if typed is None or not known:
         return WrongUsage(f"{path.removeprefix('corral ')}: {words}: one word too many", hint=explained)
     own = path.rpartition(" ")[0]
     message = f"{own.removeprefix('corral ')} {typed}: {words}: one word too many"
     if typed == "add" and "edit" in known and any("--add" in param.opts for param in known["edit"].params):
-        return WrongUsage(message, hint=f"`{own} edit NAME --add {words.split()[0]}` adds one; `{path}` creates.")
+        return WrongUsage(message, hint=f"`{own} edit NAME --add {word}` adds one; `{path}` creates.")
     return WrongUsage(message, hint=f"`{own} {typed}` is `{path}` here. {explained}")
 
 
