@@ -12,7 +12,7 @@ import pytest
 from corral.control.ports import VolumeDriver, VolumeUnavailable
 from corral.engines.storage.driver import DirectoryVolumes
 from corral.engines.storage.permissions import allow_passage, may_pass
-from corral.engines.storage.project_quotas import quotas_of
+from corral.engines.storage.project_quotas import ProjectQuotas, quotas_of
 
 GIB = 1 << 30
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another account: run as root")
@@ -160,3 +160,30 @@ def test_the_file_system_refuses_more_than_the_size(limited: Path) -> None:
     assert use.used_bytes <= 4 << 20
     driver.resize("v-1", 16 << 20)
     (_data(driver, "v-1") / "large").write_bytes(bytes(8 << 20))
+
+
+def test_files_in_another_project_count_as_use(limited: Path) -> None:
+    driver = DirectoryVolumes(str(limited / "volumes"))
+    driver.create("v-1", 4 << 20, "ada")
+    large = _data(driver, "v-1") / "large"
+    large.touch()
+    subprocess.run(["chattr", "-p", "77", large], check=True)
+    large.write_bytes(bytes(8 << 20))
+    assert driver.usage("v-1").used_bytes >= 8 << 20
+
+
+class _NoUse(ProjectQuotas):
+    """Quotas of a file system on which every file is in another project."""
+
+    def limit(self, directory: str, project: int, size_bytes: int) -> None:
+        pass
+
+    def used_bytes(self, project: int) -> int:
+        return 0
+
+
+def test_files_that_the_quota_does_not_count_are_measured(tmp_path: Path) -> None:
+    driver = DirectoryVolumes(str(tmp_path / "volumes"), _NoUse("/dev/none"))
+    driver.create("v-1", 4 << 20, "ada")
+    (_data(driver, "v-1") / "large").write_bytes(os.urandom(1 << 20))
+    assert driver.usage("v-1").used_bytes >= 1 << 20

@@ -79,10 +79,12 @@ class DirectoryVolumes:
     def usage(self, volume_id: str) -> VolumeUse:
         with _volume_errors(volume_id):
             path = self._existing(volume_id)
+            walked = used_bytes(path)
             if self._quotas is not None:
-                used = self._quotas.used_bytes(_project(volume_id))
+                # The owner of a file may move it to another project, where the quota of the volume does not count it.
+                used = max(walked, self._quotas.used_bytes(_project(volume_id)))
                 return VolumeUse(used_bytes=used, is_enforced=True)
-            return VolumeUse(used_bytes=used_bytes(path))
+            return VolumeUse(used_bytes=walked)
 
     def is_open_to_jobs(self, volume_id: str) -> bool:
         with _volume_errors(volume_id):
