@@ -15,7 +15,7 @@ from corral.core.counts import counted
 from corral.core.jobs.allocation_change import asking_for
 from corral.core.jobs.lifecycle import ResizeRequested
 from corral.core.model import WHOLE, Allocation, Job, JobState, job_of_attempt
-from corral.core.scheduling.elastic.resize import Scalable, idle_beside, scalable_jobs
+from corral.core.scheduling.elastic.resize import Scalable, free_gpus_beside, scalable_jobs
 from corral.core.scheduling.limits.hold_rules import spare_gpus
 from corral.core.scheduling.reservations.reservations import Reserved
 
@@ -109,7 +109,7 @@ def _idle_gpus(work: Work, item: Scalable, count: int) -> frozenset[str]:
         for planned in work.state.plan.planned:
             trial.hold(planned.job_id, planned.held)
         reserved = Reserved(snapshot, work.now)
-        idle = [idle_beside(reserved, job, part.slot, item.domain, work.now) for part in item.parts]
+        idle = [free_gpus_beside(reserved, job, part.slot, item.domain, work.now) for part in item.parts]
     for part, free in zip(item.parts, idle, strict=True):
         if count > len(free):
             raise WrongState(

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from corral.control.live.unit_of_work import SYSTEM, Work
 from corral.control.records import ReservationRecord
-from corral.core.scheduling.reservations.gpu_selection import InTheWay, choose_gpus, gpus_of, in_the_way
+from corral.core.scheduling.reservations.gpu_selection import Conflicts, choose_gpus, conflicts_by_gpu, gpus_of
 from corral.core.scheduling.reservations.reservation import SHARE_PREFIX, Reservation
 from corral.core.scheduling.reservations.windows import in_force
 from corral.core.snapshot.changes import DropReservation, PutReservation
@@ -76,8 +76,8 @@ def _gpus(work: Work, share: Reservation, model: str, total: int) -> tuple[str, 
     size = int(snapshot.allocation.reserved_ratio * total + 1e-9)
     standing = {gpu for one in of_operators if one.until is None for gpu in one.gpus if gpu in mine}
     kept = [gpu for gpu in share.gpus if gpu in mine and gpu not in others]
-    taken = {gpu: found for gpu, found in in_the_way(snapshot, share, work.now).items() if gpu not in kept}
-    taken.update(dict.fromkeys(others, InTheWay()))
+    taken = {gpu: found for gpu, found in conflicts_by_gpu(snapshot, share, work.now).items() if gpu not in kept}
+    taken.update(dict.fromkeys(others, Conflicts()))
     possible = sum(gpu not in taken for gpu in mine)
     for count in range(min(possible, size - len(standing)), 0, -1):
         found = choose_gpus(snapshot, share.pool, count, models=[model], taken=taken, keep=kept)

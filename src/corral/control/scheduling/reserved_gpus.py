@@ -11,7 +11,7 @@ from corral.control.errors import InUse, Invalid
 from corral.control.live.unit_of_work import Work
 from corral.control.records import ReservationRecord
 from corral.core.counts import counted
-from corral.core.scheduling.reservations.gpu_selection import InTheWay, choose_gpus, gpus_of, in_the_way
+from corral.core.scheduling.reservations.gpu_selection import Conflicts, choose_gpus, conflicts_by_gpu, gpus_of
 from corral.core.scheduling.reservations.reservation import Reservation
 
 #: how many things a refusal names
@@ -44,7 +44,7 @@ class ReservationDraft:
 def chosen_gpus(work: Work, record: ReservationRecord, draft: ReservationDraft) -> tuple[str, tuple[str, ...]]:
     """Returns the model and the GPUs, named or chosen; refuses with the jobs and reservations in conflict."""
     snapshot, wanted = work.state.snapshot, record.reservation
-    taken = in_the_way(snapshot, wanted, work.now)
+    taken = conflicts_by_gpu(snapshot, wanted, work.now)
     kept = {*wanted.gpus} if not (draft.sets_until or draft.since is not None) else set()
     # What is on GPUs that it has already was there before it, or has been lent: only new ones are looked at.
     taken = {gpu: found for gpu, found in taken.items() if gpu not in kept or found.reservations}
@@ -68,7 +68,7 @@ def chosen_gpus(work: Work, record: ReservationRecord, draft: ReservationDraft) 
     return found
 
 
-def _named(work: Work, pool: str, draft: ReservationDraft, taken: dict[str, InTheWay]) -> tuple[str, tuple[str, ...]]:
+def _named(work: Work, pool: str, draft: ReservationDraft, taken: dict[str, Conflicts]) -> tuple[str, tuple[str, ...]]:
     assert draft.gpu_ids is not None
     gpus = tuple(dict.fromkeys(draft.gpu_ids))
     known = {gpu.id: gpu for _, gpu in gpus_of(work.state.snapshot, pool)}
@@ -93,7 +93,9 @@ def _named(work: Work, pool: str, draft: ReservationDraft, taken: dict[str, InTh
     return models[0], gpus
 
 
-def _too_few(work: Work, wanted: Reservation, count: int, models: Collection[str], taken: dict[str, InTheWay]) -> InUse:
+def _too_few(
+    work: Work, wanted: Reservation, count: int, models: Collection[str], taken: dict[str, Conflicts]
+) -> InUse:
     per_model = {
         model: [gpu.id for _, gpu in gpus_of(work.state.snapshot, wanted.pool, model)] for model in sorted(models)
     }
@@ -111,7 +113,7 @@ def _too_few(work: Work, wanted: Reservation, count: int, models: Collection[str
     return InUse(detail, field="gpus", asked=count, free=most, **_numbers(busy))
 
 
-def _obstacles(busy: dict[str, InTheWay]) -> str:
+def _obstacles(busy: dict[str, Conflicts]) -> str:
     """The jobs and reservations that hold GPUs, with their counts, as text."""
     counts: dict[str, int] = {}
     for found in busy.values():
@@ -121,7 +123,7 @@ def _obstacles(busy: dict[str, InTheWay]) -> str:
     return name_list(f"{name} has {count}" for name, count in counts.items())
 
 
-def _numbers(busy: dict[str, InTheWay]) -> dict[str, Any]:
+def _numbers(busy: dict[str, Conflicts]) -> dict[str, Any]:
     jobs = dict.fromkeys(job for found in busy.values() for job in found.jobs)
     reservations = dict.fromkeys(name for found in busy.values() for name in found.reservations)
     return {"jobs": list(jobs)[:NAMED], "reservations": list(reservations)[:NAMED], "gpus": list(busy)[:NAMED]}

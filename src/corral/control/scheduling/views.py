@@ -14,7 +14,7 @@ from corral.core.people.scores import score_at
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.explain.reasons import Explanation, explain, line_order, place_text
 from corral.core.scheduling.forecast.run_time_model import predicted
-from corral.core.scheduling.limits.guarantees import Standing, standing
+from corral.core.scheduling.limits.guarantees import GuaranteeUse, guarantee_use
 from corral.core.scheduling.plan.plan import Preemption, Start
 from corral.core.snapshot.changes import DropJob, PutJob
 from corral.core.snapshot.replica import SnapshotCopy, copy_of
@@ -26,7 +26,7 @@ class QueueView:
     queue: Queue
     running: int
     queued: int
-    standing: Standing
+    guarantee_use: GuaranteeUse
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,7 +110,7 @@ def queue_views(state: State) -> list[QueueView]:
             queue=queue,
             running=jobs.queue(name).running,
             queued=jobs.queue(name).length,
-            standing=standing(state.snapshot, queue),
+            guarantee_use=guarantee_use(state.snapshot, queue),
         )
         for name, queue in sorted(state.snapshot.queues.items())
     ]

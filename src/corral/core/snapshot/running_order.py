@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 
 from corral.core.model import Job, JobState
 from corral.core.scheduling.ordering import POLICIES
-from corral.core.scheduling.ordering.cost import OrderingRules, Rank, falls_behind_at, falls_of
+from corral.core.scheduling.ordering.cost import OrderingRules, Rank, falls_of, next_fall_at
 
 #: Before all jobs that are not pinned.
 PINNED = Rank(-math.inf)
@@ -52,7 +52,7 @@ class Ranking:
         if not job.preemptible or job.state not in (JobState.STARTING, JobState.RUNNING) or job.pinned_at is not None:
             return
         self._jobs[job.id] = job
-        if self.falls_behind_at(job, 0.0) is not None:
+        if self.next_fall_at(job, 0.0) is not None:
             self._unsteady[job.id] = job
             for unsteady in self._by_margin.values():
                 unsteady.add(job)
@@ -101,8 +101,8 @@ class Ranking:
     def falls_of(self, job: Job) -> Iterator[float]:
         return falls_of(job, self._rules) if POLICIES[self._policy].looks_at_run_times else iter(())
 
-    def falls_behind_at(self, job: Job, now: float) -> float | None:
-        return falls_behind_at(job, self._rules, now) if POLICIES[self._policy].looks_at_run_times else None
+    def next_fall_at(self, job: Job, now: float) -> float | None:
+        return next_fall_at(job, self._rules, now) if POLICIES[self._policy].looks_at_run_times else None
 
     def _entry(self, job: Job) -> tuple[float, int, str]:
         return (-self.rank(job, job.started_at or 0.0).place, job.serial, job.id)
@@ -189,7 +189,7 @@ class Unsteady:
         _take_out(self._bounds, self._bound_of.get(job_id))
         entry = self._bound_of[job_id] = (-self._ranking.point(job, now, self._margin), job.serial, job_id)
         insort(self._bounds, entry)
-        ends_at = self._ranking.falls_behind_at(job, now)
+        ends_at = self._ranking.next_fall_at(job, now)
         # Without a known fall the bound holds for this moment only, and a fall that is not over yet is asked for again.
         heapq.heappush(self._ends, (max(math.nextafter(now, math.inf), ends_at or now), job_id, entry[0]))
 

@@ -45,7 +45,7 @@ class Mounted:
         """All jobs that have mounted the volume."""
         return [*self._writers.get(volume, ()), *self._readers.get(volume, ())]
 
-    def in_the_way(self, mount: VolumeMount) -> list[str]:
+    def conflicting_jobs(self, mount: VolumeMount) -> list[str]:
         """The jobs that conflict with a mount of a volume with one writer: all jobs with a writer, writers with a
         reader."""
         return self.users(mount.volume) if mount.writes else self.writers(mount.volume)

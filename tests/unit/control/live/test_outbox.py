@@ -66,7 +66,7 @@ class SlowEngine(RecordingEngine):
             self.orders.append((what, attempt_id, threading.current_thread().name))
 
 
-class MoodyEngine(SlowEngine):
+class UnreliableEngine(SlowEngine):
     """Refuses the first few orders about each attempt."""
 
     def __init__(self, moods: dict[tuple[str, str], int]) -> None:
@@ -330,7 +330,7 @@ def test_whatever_fails_in_between_everything_is_done_once_and_in_order(
     moods: dict[tuple[str, str], int], stopped: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("corral.control.live.outbox.RETRY_SECONDS", 0.001)
-    lane = Lane(MoodyEngine(moods))
+    lane = Lane(UnreliableEngine(moods))
     for job in JOBS[:4]:
         lane.put(LaunchEffect(order=order(job)))
         if job in stopped:

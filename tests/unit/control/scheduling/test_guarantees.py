@@ -22,9 +22,9 @@ def standings(desk: Desk) -> dict[str, tuple[float, float, float]]:
     """GPUs that each queue holds, has borrowed and is owed."""
     return {
         view.queue.name: (
-            view.standing.held_milli / WHOLE,
-            view.standing.borrowed_milli / WHOLE,
-            view.standing.owed_milli / WHOLE,
+            view.guarantee_use.held_milli / WHOLE,
+            view.guarantee_use.borrowed_milli / WHOLE,
+            view.guarantee_use.owed_milli / WHOLE,
         )
         for view in views.queue_views(desk.state)
     }

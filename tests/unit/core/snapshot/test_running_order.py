@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from corral.core.model import Job, Prediction
-from corral.core.scheduling.ordering.cost import OrderingRules, falls_behind_at
+from corral.core.scheduling.ordering.cost import OrderingRules, next_fall_at
 from corral.core.snapshot.running_order import Ranking, rank_in
 from tests.unit.core.builders import running
 from tests.unit.searching import every, seconds
@@ -119,7 +119,7 @@ def _plain_next_fall(job: Job, policy: str, now: float, margin: float, place: fl
     latest."""
     at = now
     for _ in range(8):
-        following = falls_behind_at(job, RULES, at)
+        following = next_fall_at(job, RULES, at)
         if following is None or following <= at:
             return None
         at = following + 1e-3

@@ -138,7 +138,7 @@ def test_a_trial_that_ends_leaves_no_job_with_anything() -> None:
         assert snapshot.mounted.writers("v-1") == ["j-1"]
         with trial.without([], [job]):
             assert snapshot.mounted.users("v-1") == []
-        assert snapshot.mounted.in_the_way(reads("v-1")) == ["j-1"]
+        assert snapshot.mounted.conflicting_jobs(reads("v-1")) == ["j-1"]
     assert list(snapshot.mounted.volumes()) == []
 
 

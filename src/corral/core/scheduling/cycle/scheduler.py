@@ -24,7 +24,7 @@ from corral.core.model import Blocking, Job, JobState, Queue
 from corral.core.scheduling.backfill.planned_start import end_if_started
 from corral.core.scheduling.cycle.job_decisions import JobDecisions
 from corral.core.scheduling.elastic.resize import Scalable, Scaling, Wanted, make_room, scalable_jobs
-from corral.core.scheduling.limits.claims import IN_TURN, Claim, can_be_kept, claim_of
+from corral.core.scheduling.limits.claims import CLAIMED_RULES, Claim, claim_of, may_have_claims
 from corral.core.scheduling.limits.guarantees import turn_of
 from corral.core.scheduling.limits.hold_rules import all_reasons, first_reason
 from corral.core.scheduling.ordering import POLICIES
@@ -43,7 +43,7 @@ def schedule(snapshot: ClusterSnapshot, now: float) -> Plan:
     with snapshot.trial() as trial:
         cycle = Cycle(JobDecisions(snapshot, trial, now))
         # 1. Resources freed by a preemption go to the job that caused it.
-        cycle.keep_promises()
+        cycle.keep_planned_starts()
         # 2. Start jobs in order, until the first job of each line that finds no room and can preempt no job. It gets a
         #    planned start.
         blocked = cycle.start_in_order()
@@ -110,7 +110,7 @@ class Cycle:
         #: a cache of `_place`, by waiting job: it does not change within a cycle
         self._places: dict[str, float] = {}
 
-    def keep_promises(self) -> None:
+    def keep_planned_starts(self) -> None:
         """Start the jobs that others were preempted for, or hold the freed resources until the last victim is gone."""
         if not self._snapshot.preemption.enabled:
             return
@@ -138,7 +138,7 @@ class Cycle:
                 continue
             job = walk.cursor.pop()
             assert job is not None
-            if not self._goes_on_behind(walk, job):
+            if not self._continues_after(walk, job):
                 blocked.append(walk)
                 heapq.heappop(waiting)
             elif walk.cursor.peek() is None:
@@ -269,7 +269,7 @@ class Cycle:
 
     # ---------------------------------------------------------------- one line
 
-    def _goes_on_behind(self, walk: Walk, job: Job) -> bool:
+    def _continues_after(self, walk: Walk, job: Job) -> bool:
         """Starts a job in order; returns whether the walk through its line continues behind it."""
         decisions = self.decisions
         if job.id not in self._promised:
@@ -350,7 +350,7 @@ class Cycle:
             return True
         if first_reason(self._snapshot, job, self._now) is not None:
             self._claim(walk, job)
-        elif all(claim.lets_pass(end_if_started(job, self._now)) for claim in self._claims if claim.concerns(job)):
+        elif all(claim.can_be_passed(end_if_started(job, self._now)) for claim in self._claims if claim.concerns(job)):
             return False
         walk.cursor.skip_own_like(job)
         return True
@@ -358,14 +358,14 @@ class Cycle:
     def _claim(self, walk: Walk, job: Job) -> None:
         """Give the job a claim on the shared limits and mounts that hold it, if only such rules hold it."""
         reasons = all_reasons(self._snapshot, job, self._now)
-        if any(reason.rule not in IN_TURN for reason in reasons):
+        if any(reason.rule not in CLAIMED_RULES for reason in reasons):
             return
         free = [reason for reason in reasons if not any(claim.is_for(job, reason) for claim in self._claims)]
-        if free and can_be_kept(free) and self.decisions.could_ever_fit(walk.queue, job):
+        if free and may_have_claims(free) and self.decisions.could_ever_fit(walk.queue, job):
             starting = [self._snapshot.jobs[start.job_id] for start in self.decisions.starts]
             started = sorted(((end_if_started(one, self._now), one) for one in starting), key=lambda item: item[0])
             claims = (claim_of(self._snapshot, job, reason, self._now, started) for reason in free)
-            self._claims += [claim for claim in claims if claim.is_kept]
+            self._claims += [claim for claim in claims if claim.blocks_others]
 
     def _too_long_to_pass(self, walk: Walk) -> float:
         """The run time from which on no job can use held resources: it would run beyond the last planned start and into
@@ -375,7 +375,7 @@ class Cycle:
         their user.
         """
         last = max((planned.at for _, planned in self.decisions.planned), default=-math.inf)
-        last = max(last, self._reserved.last_since(walk.queue.pool))
+        last = max(last, self._reserved.last_opening(walk.queue.pool))
         return last - self._now + _ROUNDING_SECONDS
 
 

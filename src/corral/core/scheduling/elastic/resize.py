@@ -358,9 +358,9 @@ class Scaling:
         most = job.elastic.max_gpus
         if job.ceiling is not None and self.now < job.ceiling.until:
             most = min(most, job.ceiling.gpus - 1)
-        idle = [idle_beside(self.reserved, job, slot, domain, self.now) for slot, _ in held]
+        idle = [free_gpus_beside(self.reserved, job, slot, domain, self.now) for slot, _ in held]
         most = min(most - min(len(gpus) for _, gpus in held), spare_gpus(self.snapshot, job) // len(held))
-        return chosen_beside(held, idle, min(most, *map(len, idle)))
+        return choose_added_gpus(held, idle, min(most, *map(len, idle)))
 
     def _is_due(self, job: Job) -> bool:
         """Whether the last resize is long enough ago; if not, another cycle is requested for that time."""
@@ -386,7 +386,7 @@ class Scaling:
         return ahead * change >= MARGIN * (unsaved + restart) * size
 
 
-def idle_beside(reserved: Reserved, job: Job, slot: Slot, domain: Domain, now: float) -> list[str]:
+def free_gpus_beside(reserved: Reserved, job: Job, slot: Slot, domain: Domain, now: float) -> list[str]:
     """Free GPUs of the job's node that it may hold until its end."""
     end = job.expected_end if job.state.holds_resources else end_if_started(job, now)
     terms = reserved.terms(job, domain[0])
@@ -397,7 +397,7 @@ def idle_beside(reserved: Reserved, job: Job, slot: Slot, domain: Domain, now: f
     ]
 
 
-def chosen_beside(
+def choose_added_gpus(
     held: Sequence[tuple[Slot, Sequence[str]]], idle: Sequence[Sequence[str]], count: int
 ) -> frozenset[str]:
     """Chooses `count` of the idle GPUs of each node, those linked to the job's own first."""

@@ -54,7 +54,7 @@ def explain(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float) -> Expl
     if any(start.job_id == job.id for start in plan.starts):
         return Explanation(job_id=job.id, summary="it starts now")
     if job.after:
-        return _comes_later(snapshot, job, now)
+        return _order_reasons_of(snapshot, job, now)
     queue = snapshot.queues.get(job.queue)
     with snapshot.trial() as trial:
         # A start of this plan can be the one that reaches a limit or takes the last room.
@@ -81,7 +81,7 @@ def explain(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float) -> Expl
     )
 
 
-def _comes_later(snapshot: ClusterSnapshot, job: Job, now: float) -> Explanation:
+def _order_reasons_of(snapshot: ClusterSnapshot, job: Job, now: float) -> Explanation:
     """A job that waits for other jobs has no position in a line yet."""
     reasons = all_reasons(snapshot, job, now)
     return Explanation(job_id=job.id, summary=_summary(reasons, 0), reasons=tuple(reasons))
@@ -131,7 +131,7 @@ def _resource_reasons(
         planned = plan.planned_start(job.id)
         more = _planned_text(snapshot, planned, now) + _cost_text(planned) + _patience_text(snapshot, queue, job, now)
         room = replace(room, detail=room.detail + more)
-        return [*_victims_stopping(snapshot, plan, job), room, *beside, *_coming_back(snapshot, queue, job)]
+        return [*_victims_stopping(snapshot, plan, job), room, *beside, *_shrinking_reasons(snapshot, queue, job)]
     others = [planned for planned in plan.planned if planned.job_id != job.id]
     for planned in others:
         trial.hold(planned.job_id, planned.held)
@@ -158,8 +158,8 @@ def _order_reasons(plan: Plan, queue: Queue, job: Job) -> list[Reason]:
 
 def _claim_reasons(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float) -> list[Reason]:
     """The rest of a shared limit is kept for the job that has a claim on it."""
-    in_the_way = [
-        claim for claim in plan.claims if claim.concerns(job) and not claim.lets_pass(end_if_started(job, now))
+    blocking = [
+        claim for claim in plan.claims if claim.concerns(job) and not claim.can_be_passed(end_if_started(job, now))
     ]
     return [
         Reason(
@@ -167,7 +167,7 @@ def _claim_reasons(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float) 
             detail=f"{_limit_text(snapshot, claim)} is kept for {claim.job_id}, which came first",
             jobs=(claim.job_id,),
         )
-        for claim in in_the_way
+        for claim in blocking
     ]
 
 
@@ -207,16 +207,16 @@ def _impossible(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> Reason:
 def _out_of_use(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> str:
     """GPUs that could hold the job but are out of use, as text: that may change at any time."""
     models, nodes = job.request.models, snapshot.nodes.values()
-    mine = [
+    in_reach = [
         (node, gpu)
         for node in nodes
         for gpu in node.gpus
         if gpu.pool == queue.pool and (not models or gpu.model in models)
     ]
-    faulty = sum(node.state is NodeState.READY and gpu.health is not GpuHealth.HEALTHY for node, gpu in mine)
-    away = sum(node.state is not NodeState.READY for node, _ in mine)
-    taken = sum(node.state is NodeState.READY and gpu.id in node.taken.gpus for node, gpu in mine)
-    avoided = sum(gpu.id in job.avoid_gpus or node.id in job.avoid_nodes for node, gpu in mine)
+    faulty = sum(node.state is NodeState.READY and gpu.health is not GpuHealth.HEALTHY for node, gpu in in_reach)
+    away = sum(node.state is not NodeState.READY for node, _ in in_reach)
+    taken = sum(node.state is NodeState.READY and gpu.id in node.taken.gpus for node, gpu in in_reach)
+    avoided = sum(gpu.id in job.avoid_gpus or node.id in job.avoid_nodes for node, gpu in in_reach)
     parts = [
         f"{counted(count, 'GPU is', 'GPUs are')} {state}"
         for count, state in (
@@ -273,7 +273,7 @@ def _model_of(job: Job) -> str:
     return job.allocation.model if job.allocation is not None else ""
 
 
-def _coming_back(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> list[Reason]:
+def _shrinking_reasons(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> list[Reason]:
     """Elastic jobs that are shrinking: their GPUs are released when they have saved."""
     models = {index.domain[1] for index in domains_for(snapshot.fleet, job.request, queue.pool)}
     releasing = {

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from corral.core.model import Job, JobState
-from corral.core.scheduling.forecast.remaining_time import Mood, chance
+from corral.core.scheduling.forecast.remaining_time import RolloutSample, chance
 
 DAY = 86_400.0
 #: A shorter history is not used.
@@ -41,17 +41,17 @@ class Recent:
 NO_RECENT_JOBS = Recent()
 
 
-def coming(recent: Recent, now: float, mood: Mood) -> Iterator[Job]:
+def coming(recent: Recent, now: float, sample: RolloutSample) -> Iterator[Job]:
     """The jobs that are assumed to arrive after now, in order. The same rollout always has the same arrivals."""
     period = recent.period(now)
     if period is None:
         return
     last = [(at, job) for job in recent.jobs if (at := came_at(job)) > now - period]
-    intensity = math.exp(SPREAD * mood.late)
+    intensity = math.exp(SPREAD * sample.late)
     number = 0
     for turn in range(1, math.ceil(HORIZON_SECONDS / period) + 1):
         for came, job in last:
-            copies = int(intensity + chance(job.serial + turn, mood))
+            copies = int(intensity + chance(job.serial + turn, sample))
             for _ in range(copies):
                 at = came + turn * period
                 number += 1

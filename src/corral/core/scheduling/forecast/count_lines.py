@@ -49,7 +49,7 @@ class Order:
         self.users: dict[LineKey, dict[str, list[Waiting]]] = {}
         self._could_run: dict[object, bool] = {}
         #: by running job: the resources that it releases at its end
-        self.comes_back: dict[str, tuple[Job, Domain, int]] = {}
+        self.released_by: dict[str, tuple[Job, Domain, int]] = {}
         for key, line in snapshot.lines.items():
             queue = snapshot.queues.get(key.queue)
             if queue is None:

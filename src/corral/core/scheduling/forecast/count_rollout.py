@@ -70,7 +70,7 @@ class CountRollout:
         self._now = self._since = rollout.now
         self._free = _free_of(snapshot)
         self._ends = [
-            (at, serial, job, *self._comes_back(job))
+            (at, serial, job, *self._released_by(job))
             for at, serial, job_id, attempt in rollout.ends
             if (job := snapshot.jobs.get(job_id)) is not None and job.attempt == attempt
         ]
@@ -87,11 +87,11 @@ class CountRollout:
             or bool(snapshot.volumes)
         )
 
-    def _comes_back(self, job: Job) -> tuple[Domain, int]:
+    def _released_by(self, job: Job) -> tuple[Domain, int]:
         """Cached: the same in every rollout for jobs that ran at its start."""
-        known = self.order.comes_back.get(job.id)
+        known = self.order.released_by.get(job.id)
         if known is None or known[0] is not job:
-            known = self.order.comes_back[job.id] = (job, *_comes_back(self.rollout.snapshot, job))
+            known = self.order.released_by[job.id] = (job, *_released_by(self.rollout.snapshot, job))
         return known[1:]
 
     def _go_on(self) -> None:
@@ -161,7 +161,7 @@ class CountRollout:
         free[domain] -= need
         self.rollout.starts.setdefault(waiting.id, self._now)
         self.rollout.wanted.discard(waiting.id)
-        seconds = seconds_from_start(waiting.length, waiting.serial, self.rollout.mood)
+        seconds = seconds_from_start(waiting.length, waiting.serial, self.rollout.sample)
         heapq.heappush(self._ends, (self._now + seconds, waiting.serial, waiting.job, domain, need))
         if self._scores is not None:
             self._scores.usage[waiting.user, domain[1]] += waiting.gpus
@@ -209,11 +209,11 @@ def _free_of(snapshot: ClusterSnapshot) -> dict[Domain, int]:
                 free[domain] = free.get(domain, 0) + sum(slot.free_milli[gpu] for gpu in gpus)
     for _, _, job_id in snapshot.releases:
         if not snapshot.jobs[job_id].request.wants_gpu:
-            free[EVERYWHERE] -= _comes_back(snapshot, snapshot.jobs[job_id])[1]
+            free[EVERYWHERE] -= _released_by(snapshot, snapshot.jobs[job_id])[1]
     return free
 
 
-def _comes_back(snapshot: ClusterSnapshot, job: Job) -> tuple[Domain, int]:
+def _released_by(snapshot: ClusterSnapshot, job: Job) -> tuple[Domain, int]:
     """The resources that the job releases at its end, without nodes and GPUs that take no new jobs."""
     assert job.allocation is not None
     fleet = snapshot.fleet

@@ -23,7 +23,7 @@ from corral.core.scheduling.forecast.arrivals import NO_RECENT_JOBS, Recent, com
 from corral.core.scheduling.forecast.count_lines import Order
 from corral.core.scheduling.forecast.count_rollout import CountRollout
 from corral.core.scheduling.forecast.life_tables import NO_TABLES, Tables
-from corral.core.scheduling.forecast.remaining_time import Length, Mood, Outlook, length_of
+from corral.core.scheduling.forecast.remaining_time import Length, Outlook, RolloutSample, length_of
 from corral.core.scheduling.forecast.rollout import Rollout
 from corral.core.scheduling.ordering.cost import OrderingRules
 from corral.core.scheduling.plan.plan import Plan
@@ -51,10 +51,10 @@ class Effort:
     def exact(self, waiting: int) -> int:
         return next(exact for most, _, exact in self.sizes if waiting <= most)
 
-    def moods(self, waiting: int) -> list[Mood]:
+    def rollout_samples(self, waiting: int) -> list[RolloutSample]:
         count = next(count for most, count, _ in self.sizes if waiting <= most)
         return [
-            Mood(number=number, late=NormalDist().inv_cdf(_EARLY + (_LATE - _EARLY) * number / (count - 1)))
+            RolloutSample(number=number, late=NormalDist().inv_cdf(_EARLY + (_LATE - _EARLY) * number / (count - 1)))
             for number in range(count)
         ]
 
@@ -130,15 +130,15 @@ class Forecaster:
         # 2. The rollouts. Without uncertainty there is only one.
         comes = recent.period(now) is not None and bool(recent.jobs)
         is_sampled = comes or any(length.sigma or length.hazard is not None for length in lengths.values())
-        moods = effort.moods(len(waiting)) if is_sampled else [Mood()]
+        samples = effort.rollout_samples(len(waiting)) if is_sampled else [RolloutSample()]
         exact = effort.exact(len(waiting))
         order = Order(snapshot, lengths) if len(waiting) >= exact else None
-        middle, *others = moods[len(moods) // 2 :] + moods[: len(moods) // 2]
+        middle, *others = samples[len(samples) // 2 :] + samples[: len(samples) // 2]
         rollouts: list[_Ran] = []
-        for mood in (middle, *others) if waiting else ():
+        for sample in (middle, *others) if waiting else ():
             self._replica.follow(base)
             rollout = Rollout(
-                snapshot, now, mood, lengths, outlook=outlook, arrivals=coming(recent, now, mood), pause=pause
+                snapshot, now, sample, lengths, outlook=outlook, arrivals=coming(recent, now, sample), pause=pause
             )
             ran = _run(rollout, exact, order, effort.counted if rollouts else math.inf)
             rollouts.append(_extended(ran, rollouts[0], now) if rollouts else ran)
@@ -174,7 +174,7 @@ class Forecaster:
         plan = schedule(snapshot, now)
         if not (plan.starts or plan.resizes or plan.preemptions):
             return copy, plan
-        Rollout(snapshot, now, Mood(), lengths).apply(plan)
+        Rollout(snapshot, now, RolloutSample(), lengths).apply(plan)
         return copy_of(snapshot), plan
 
 

@@ -16,7 +16,7 @@ from statistics import NormalDist
 
 from corral.core.model import Job, JobState
 from corral.core.scheduling.forecast.life_tables import NO_TABLES, Hazard, Hazards, Tables, is_enough
-from corral.core.scheduling.forecast.run_time_model import is_of_a_series, life_table_keys
+from corral.core.scheduling.forecast.run_time_model import has_similar_runs, life_table_keys
 from corral.core.scheduling.ordering.cost import OrderingRules
 
 #: The 0.9 quantile of the normal distribution.
@@ -58,7 +58,7 @@ class Length:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Mood:
+class RolloutSample:
     """The identity of a rollout: its number, and how late all jobs are in it, from early (negative) to late."""
 
     number: int = 0
@@ -91,7 +91,7 @@ NO_OUTLOOK = Outlook()
 def length_of(job: Job, rules: OrderingRules) -> Length:
     """The same without life tables."""
     length = _length_of(job, rules)
-    is_vague = math.isinf(length.most) and length.sigma > 0 and job.elastic is None and not is_of_a_series(job)
+    is_vague = math.isinf(length.most) and length.sigma > 0 and job.elastic is None and not has_similar_runs(job)
     return replace(length, is_vague=True) if is_vague else length
 
 
@@ -121,35 +121,35 @@ def _within_limit(length: Length) -> Length:
     return Length(median, (runs + limit) ** -0.5, length.most)
 
 
-def seconds_from_start(length: Length, serial: int, mood: Mood) -> float:
+def seconds_from_start(length: Length, serial: int, sample: RolloutSample) -> float:
     """The run time, in that rollout, of a job that has not started."""
     if length.hazard is not None:
-        return _by_hazard(length.hazard, length.saved, serial, mood)
+        return _by_hazard(length.hazard, length.saved, serial, sample)
     if not length.sigma:
         return length.median
-    return min(length.most, length.median * math.exp(length.sigma * _lateness(serial, mood)))
+    return min(length.most, length.median * math.exp(length.sigma * _lateness(serial, sample)))
 
 
-def seconds_left(length: Length, ran: float, serial: int, mood: Mood) -> float:
+def seconds_left(length: Length, ran: float, serial: int, sample: RolloutSample) -> float:
     """The remaining time, in that rollout, of a job that has run for `ran` seconds."""
     if length.hazard is not None:
-        return _by_hazard(length.hazard, length.saved + ran, serial, mood)
+        return _by_hazard(length.hazard, length.saved + ran, serial, sample)
     # A quotient that underflows to 0 has no logarithm.
     part = ran / length.median
     if part <= 0:
-        return seconds_from_start(length, serial, mood)
+        return seconds_from_start(length, serial, sample)
     # A job that runs beyond the p90 shows that the prediction was too narrow.
     sigma = max(length.sigma, math.log(max(1.0, part)) / _Z90)
     if not sigma:
         return max(LEAST_SECONDS, length.median - ran)
     gone = _NORMAL.cdf(math.log(part) / sigma)
-    level = gone + (1.0 - gone) * _NORMAL.cdf(_lateness(serial, mood))
+    level = gone + (1.0 - gone) * _NORMAL.cdf(_lateness(serial, sample))
     total = length.median * math.exp(sigma * _NORMAL.inv_cdf(min(level, 1.0 - 1e-9)))
     return max(LEAST_SECONDS, min(total, length.most) - ran)
 
 
-def _by_hazard(hazard: Hazard, worked: float, serial: int, mood: Mood) -> float:
-    return max(LEAST_SECONDS, hazard.end(worked, _NORMAL.cdf(_lateness(serial, mood))) - worked)
+def _by_hazard(hazard: Hazard, worked: float, serial: int, sample: RolloutSample) -> float:
+    return max(LEAST_SECONDS, hazard.end(worked, _NORMAL.cdf(_lateness(serial, sample))) - worked)
 
 
 def worked_seconds(job: Job, now: float) -> float:
@@ -169,19 +169,19 @@ def is_ending(job: Job) -> bool:
     return job.state is JobState.STOPPING
 
 
-def chance(serial: int, mood: Mood) -> float:
+def chance(serial: int, sample: RolloutSample) -> float:
     """A pseudo-random number from 0 to 1 that is always the same for a job in a rollout."""
-    return _mixed(serial, mood) % 65_536 / 65_536
+    return _mixed(serial, sample) % 65_536 / 65_536
 
 
-def _lateness(serial: int, mood: Mood) -> float:
+def _lateness(serial: int, sample: RolloutSample) -> float:
     """The normal quantile of a job in a rollout: partly that of the rollout, partly its own."""
-    return SHARED * mood.late + _OWN * _QUANTILES[_mixed(serial, mood) % _STEPS]
+    return SHARED * sample.late + _OWN * _QUANTILES[_mixed(serial, sample) % _STEPS]
 
 
-def _mixed(serial: int, mood: Mood) -> int:
+def _mixed(serial: int, sample: RolloutSample) -> int:
     """A hash of the job and the rollout."""
-    mixed = (serial * 0x9E3779B97F4A7C15 + mood.number * 0xD1B54A32D192ED03 + 0x632BE59BD9B4E019) & _MASK
+    mixed = (serial * 0x9E3779B97F4A7C15 + sample.number * 0xD1B54A32D192ED03 + 0x632BE59BD9B4E019) & _MASK
     mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & _MASK
     return mixed >> 33

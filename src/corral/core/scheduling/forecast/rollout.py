@@ -21,8 +21,8 @@ from corral.core.scheduling.forecast.remaining_time import (
     LEAST_SECONDS,
     NO_OUTLOOK,
     Length,
-    Mood,
     Outlook,
+    RolloutSample,
     is_ending,
     ran_seconds,
     seconds_from_start,
@@ -43,7 +43,7 @@ End = tuple[float, int, str, int]
 class Rollout:
     snapshot: ClusterSnapshot
     now: float
-    mood: Mood
+    sample: RolloutSample
     #: by live job: the distribution of its run time
     lengths: dict[str, Length]
     #: for jobs that arrive during the rollout
@@ -132,7 +132,7 @@ class Rollout:
         self.snapshot.apply([PutJob(job=running)])
         left = self._left.pop(job.id, None)
         if left is None:
-            left = seconds_from_start(self.lengths[job.id], job.serial, self.mood)
+            left = seconds_from_start(self.lengths[job.id], job.serial, self.sample)
             left = _with_its_size(running, left)
         if running.time_left_seconds is not None:
             left = min(left, running.time_left_seconds)
@@ -214,7 +214,7 @@ class Rollout:
         if is_ending(job):
             self._expect(job, self.now + job.grace_seconds)
             return
-        left = seconds_left(self.lengths[job.id], ran_seconds(job, self.now), serial, self.mood)
+        left = seconds_left(self.lengths[job.id], ran_seconds(job, self.now), serial, self.sample)
         heapq.heappush(self.ends, (self.now + _with_its_size(job, left), serial, job.id, job.attempt))
 
     def _expect(self, job: Job, at: float) -> None:

@@ -204,7 +204,7 @@ def predicted(run_times: RunTimes, job: Job) -> Job:
     return replace(job, predicted=run_times.predict(_asked_by(job), job.saved_seconds))
 
 
-def is_of_a_series(job: Job) -> bool:
+def has_similar_runs(job: Job) -> bool:
     """Whether the job is predicted by runs of the same name."""
     known = job.predicted
     if known is None:

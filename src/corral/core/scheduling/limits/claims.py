@@ -19,7 +19,7 @@ from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 #: The rules whose limits are shared by many users.
 SHARED = frozenset({TOTAL_LIMIT, QUEUE_LIMIT})
 #: The rules on which the first waiting job gets a claim.
-IN_TURN = SHARED | {MOUNT}
+CLAIMED_RULES = SHARED | {MOUNT}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,16 +47,16 @@ class Claim:
         return (self.rule, self.queue, self.volume) == (reason.rule, _queue_of(job, reason), _volume_of(reason))
 
     @property
-    def is_kept(self) -> bool:
+    def blocks_others(self) -> bool:
         """Whether other jobs wait behind the claim. They do not for a volume without a known time when it is free."""
         return not self.volume or math.isfinite(self.at)
 
-    def lets_pass(self, ends_at: float) -> bool:
+    def can_be_passed(self, ends_at: float) -> bool:
         """Whether a job that ends at that time may pass the claim."""
         return ends_at <= self.at and math.isfinite(ends_at)
 
 
-def can_be_kept(reasons: Iterable[Reason]) -> bool:
+def may_have_claims(reasons: Iterable[Reason]) -> bool:
     """Whether the job fits under the limits at all: a job larger than a limit must not make other jobs wait."""
     return all(
         float(reason.numbers["asked"]) <= float(reason.numbers["limit"]) for reason in reasons if reason.rule in SHARED

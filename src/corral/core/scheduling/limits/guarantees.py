@@ -15,7 +15,7 @@ from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Standing:
+class GuaranteeUse:
     """The GPUs that a queue holds, compared with its guarantee, in thousandths of a GPU."""
 
     held_milli: int
@@ -25,10 +25,10 @@ class Standing:
     owed_milli: int
 
 
-def standing(snapshot: ClusterSnapshot, queue: Queue) -> Standing:
+def guarantee_use(snapshot: ClusterSnapshot, queue: Queue) -> GuaranteeUse:
     held, guaranteed = snapshot.held.by_queue.get(queue.name, 0), queue.guaranteed_gpus * WHOLE
     is_lent = snapshot.preemption.enabled and queue.pool in snapshot.guaranteeing
-    return Standing(
+    return GuaranteeUse(
         held_milli=held,
         borrowed_milli=max(0, held - guaranteed) if is_lent else 0,
         owed_milli=max(0, guaranteed - held) if is_lent else 0,
@@ -53,7 +53,7 @@ def owed_to_others_milli(snapshot: ClusterSnapshot, queue: Queue) -> int:
     if not counts(snapshot):
         return 0
     others = (snapshot.queues[name] for name in snapshot.guaranteeing.get(queue.pool, ()) if name != queue.name)
-    return sum(standing(snapshot, other).owed_milli for other in others)
+    return sum(guarantee_use(snapshot, other).owed_milli for other in others)
 
 
 def borrowers(snapshot: ClusterSnapshot, queue: Queue, leaving: Collection[str]) -> list[Job]:

@@ -138,17 +138,17 @@ def quota(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
 
 def _over_quota(snapshot: ClusterSnapshot, job: Job, kind: JobKind, limit: Quota) -> Reason | None:
     held, asked = snapshot.held.of_kind(job.user, kind), asked_by(job.request)
-    for name, has, wants, most in (
+    for name, has, wanted, most in (
         ("gpus", held.gpu_milli / WHOLE, asked.gpu_milli / WHOLE, _per_whole(limit.gpu_milli)),
         ("cpus", held.cpu_milli / WHOLE, asked.cpu_milli / WHOLE, _per_whole(limit.cpu_milli)),
         ("memory_bytes", held.memory_bytes, asked.memory_bytes, limit.memory_bytes),
     ):
-        if most is not None and wants > 0 and has + wants > most:
-            never = f"; {NEVER}" if wants > most else ""
+        if most is not None and wanted > 0 and has + wanted > most:
+            never = f"; {NEVER}" if wanted > most else ""
             return Reason(
                 rule="quota",
-                detail=f"insufficient quota for {kind} {name}: asks {wants:g}, holds {has:g}, limit {most:g}{never}",
-                numbers={"resource": name, "asked": wants, "held": has, "limit": most},
+                detail=f"insufficient quota for {kind} {name}: asks {wanted:g}, holds {has:g}, limit {most:g}{never}",
+                numbers={"resource": name, "asked": wanted, "held": has, "limit": most},
             )
     return None
 
@@ -210,7 +210,7 @@ def owed(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
     )
 
 
-def never_left(snapshot: ClusterSnapshot, job: Job) -> Reason | None:
+def too_large_beside_guarantees(snapshot: ClusterSnapshot, job: Job) -> Reason | None:
     """The job cannot be preempted, and asks for more than its queue is guaranteed and than the guarantees of all other
     queues leave of the pool's GPUs, used or not, healthy or not."""
     queue, asked = snapshot.queues.get(job.queue), job.request.total_gpu_milli
@@ -266,16 +266,16 @@ def mounts(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
         volume = snapshot.volumes.get(mount.volume)
         if volume is None or not volume.type.has_one_writer:
             continue
-        others = [one for one in snapshot.mounted.in_the_way(mount) if one != job.id]
+        others = [one for one in snapshot.mounted.conflicting_jobs(mount) if one != job.id]
         if others:
             is_written = others[0] in snapshot.mounted.writers(volume.id)
             names = ", ".join(_named(snapshot, one) for one in others[:MOST_NAMED])
             more = f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
             held = "written" if is_written else "read"
-            wants = "would write to it" if mount.writes else "would read it"
+            access = "would write to it" if mount.writes else "would read it"
             return Reason(
                 rule=MOUNT,
-                detail=f"volume {volume.name} is {held} by {names}{more}, and this job {wants}",
+                detail=f"volume {volume.name} is {held} by {names}{more}, and this job {access}",
                 numbers={"volume": volume.id, "jobs": len(others)},
                 jobs=tuple(others),
             )
@@ -349,7 +349,8 @@ def spare_gpus(snapshot: ClusterSnapshot, job: Job) -> int:
 
 def limit_below(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
     """The first limit on GPUs that is smaller than what the job asks for: the job could never start. Guarantees of
-    other queues are no limit of this kind: a job is accepted beside them, and `never_left` explains it."""
+    other queues are no limit of this kind: a job is accepted beside them, and `too_large_beside_guarantees` explains
+    it."""
     if job.only_gpus:
         return None
     found = (rule(snapshot, job, now) for rule in GPU_LIMITS)
@@ -372,7 +373,7 @@ def all_reasons(snapshot: ClusterSnapshot, job: Job, now: float) -> list[Reason]
 def _with_limit(snapshot: ClusterSnapshot, job: Job, reason: Reason) -> Reason:
     """The same reason, with its limit if it lasts. Found out only where every reason is wanted: it takes a walk over
     all GPUs."""
-    never = never_left(snapshot, job)
+    never = too_large_beside_guarantees(snapshot, job)
     return reason if never is None else replace(never, numbers={**reason.numbers, **never.numbers})
 
 

@@ -130,7 +130,7 @@ def ran_seconds(job: Job, now: float) -> float:
     return 0.0 if job.started_at is None or not job.state.holds_resources else max(0.0, now - job.started_at)
 
 
-def falls_behind_at(job: Job, rules: OrderingRules, now: float) -> float | None:
+def next_fall_at(job: Job, rules: OrderingRules, now: float) -> float | None:
     """When a running job exceeds its expected run time and more is expected; None for a job with a time limit."""
     if job.time_left_seconds is not None:
         return None

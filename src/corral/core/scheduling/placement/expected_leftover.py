@@ -36,7 +36,7 @@ SIZE_POWER = 0.5
 CHOICE_IN_PART, CHOICE_IN_WHOLE = 200.0, 1000.0
 
 
-class _Want(NamedTuple):
+class _RequestKind(NamedTuple):
     """A kind of request in steps: its part of the mix, its GPUs (whole GPUs, or cells of one), its host resource."""
 
     part: float
@@ -53,7 +53,7 @@ _HOSTS = 4096
 class _Filling:
     """How a node fills up when one host resource is limited."""
 
-    def __init__(self, shares: list[_Want], wholes: list[_Want]) -> None:
+    def __init__(self, shares: list[_RequestKind], wholes: list[_RequestKind]) -> None:
         self._shares = shares
         self._wholes = wholes
         self._holes: dict[int, tuple[float, float]] = {}
@@ -183,8 +183,8 @@ def _filling(portions: Iterable[Portion], total_weight: float, host: Callable[[R
         else:
             kinds, gpu = wholes, request.gpus
         kinds[gpu, need] = kinds.get((gpu, need), 0.0) + _weight(portion) / total_weight
-    return _Filling(_wants(shares), _wants(wholes))
+    return _Filling(_request_kinds(shares), _request_kinds(wholes))
 
 
-def _wants(kinds: dict[tuple[int, int], float]) -> list[_Want]:
-    return [_Want(part, gpu, need, gpu * _HOSTS + need) for (gpu, need), part in sorted(kinds.items())]
+def _request_kinds(kinds: dict[tuple[int, int], float]) -> list[_RequestKind]:
+    return [_RequestKind(part, gpu, need, gpu * _HOSTS + need) for (gpu, need), part in sorted(kinds.items())]

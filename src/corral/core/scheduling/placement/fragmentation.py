@@ -13,15 +13,15 @@ from collections.abc import Iterator, Sequence
 from corral.core.model import WHOLE, Request
 from corral.core.scheduling.placement import pack
 from corral.core.scheduling.placement.expected_leftover import Leftover, leftover_of
-from corral.core.scheduling.placement.standing import Standing, State, Want
+from corral.core.scheduling.placement.node_states import NodeStates, RequestShape, State
 from corral.core.snapshot.node_index import EVERYWHERE, DomainIndex, Fleet
 
 
 def candidates(fleet: Fleet, index: DomainIndex, request: Request, among: int) -> Iterator[int]:
-    standing = _standing(fleet, index)
-    if standing is None:
+    node_states = _node_states(fleet, index)
+    if node_states is None:
         return pack.candidates(fleet, index, request, among)
-    return standing.candidates(index, request, among)
+    return node_states.candidates(index, request, among)
 
 
 def domains(fleet: Fleet, indexes: Sequence[DomainIndex], request: Request, among: int) -> list[DomainIndex]:
@@ -30,34 +30,34 @@ def domains(fleet: Fleet, indexes: Sequence[DomainIndex], request: Request, amon
         return list(indexes)
     costs = []
     for number, index in enumerate(indexes):
-        standing = _standing(fleet, index)
-        if standing is None:
+        node_states = _node_states(fleet, index)
+        if node_states is None:
             return list(indexes)
-        best = next(standing.ranked(request, among), None)
+        best = next(node_states.ranked(request, among), None)
         costs.append((float("inf") if best is None else best[0], number))
     return [indexes[number] for _, number in sorted(costs)]
 
 
-def _standing(fleet: Fleet, index: DomainIndex) -> Standing | None:
+def _node_states(fleet: Fleet, index: DomainIndex) -> NodeStates | None:
     known = fleet.watchers.get(index.domain)
-    if isinstance(known, Standing):
+    if isinstance(known, NodeStates):
         return known
     if index.domain == EVERYWHERE:
-        standing = Standing(index.domain, fleet.slots, _idle_gpus_at_stake)
+        node_states = NodeStates(index.domain, fleet.slots, _idle_gpus_at_stake)
     else:
         pool, model = index.domain
         mix = fleet.mixes.get(pool)
         if mix is None:
             return None
-        standing = Standing(index.domain, fleet.slots, _Growth(leftover_of(mix, model)))
-    fleet.watchers[index.domain] = standing
-    return standing
+        node_states = NodeStates(index.domain, fleet.slots, _Growth(leftover_of(mix, model)))
+    fleet.watchers[index.domain] = node_states
+    return node_states
 
 
-def _idle_gpus_at_stake(state: State, want: Want) -> float | None:
+def _idle_gpus_at_stake(state: State, shape: RequestShape) -> float | None:
     """Idle GPU per free CPU: zero on nodes without idle GPUs, small on nodes with many free CPUs."""
     free, cpu_milli, _ = state
-    if not _has_host(state, want):
+    if not _has_host(state, shape):
         return None
     return sum(free) / max(1, cpu_milli)
 
@@ -68,10 +68,10 @@ class _Growth:
     def __init__(self, leftover: Leftover) -> None:
         self._leftover = leftover
 
-    def __call__(self, state: State, want: Want) -> float | None:
+    def __call__(self, state: State, shape: RequestShape) -> float | None:
         free, cpu_milli, memory_bytes = state
-        gpus, share, cpu, memory = want
-        if not _has_host(state, want):
+        gpus, share, cpu, memory = shape
+        if not _has_host(state, shape):
             return None
         after = _less_share(free, share) if share else _less_whole(free, gpus)
         if after is None:
@@ -82,9 +82,9 @@ class _Growth:
         return round(growth, 6)
 
 
-def _has_host(state: State, want: Want) -> bool:
+def _has_host(state: State, shape: RequestShape) -> bool:
     _, cpu_milli, memory_bytes = state
-    _, _, cpu, memory = want
+    _, _, cpu, memory = shape
     return (not cpu or cpu <= cpu_milli) and (not memory or memory <= memory_bytes)
 
 

@@ -87,7 +87,7 @@ class ByGuarantee:
         return guarantees.counts(snapshot)
 
     def could_help(self, view: PreemptionView, job: Job) -> bool:
-        return guarantees.standing(view.snapshot, view.snapshot.queues[job.queue]).owed_milli > 0
+        return guarantees.guarantee_use(view.snapshot, view.snapshot.queues[job.queue]).owed_milli > 0
 
     def after(self, view: PreemptionView, job: Job) -> Iterator[After]:
         snapshot = view.snapshot

@@ -89,10 +89,10 @@ def _choose_in(
     victims = {one.job.id: one for _, _, chosen in cheapest for one in chosen}
     if len(cheapest) == 1:
         return [*victims.values()]
-    return none_to_spare([*victims.values()], [rooms[place] for _, place, _ in cheapest], request)
+    return needed_victims([*victims.values()], [rooms[place] for _, place, _ in cheapest], request)
 
 
-def none_to_spare(victims: Sequence[Candidate], rooms: Sequence[Room], request: Request) -> list[Candidate]:
+def needed_victims(victims: Sequence[Candidate], rooms: Sequence[Room], request: Request) -> list[Candidate]:
     """Reduces victims, whose end makes room on each of these nodes, to those that are needed, cheapest first.
 
     A gang that was chosen for one node may make victims on another node unnecessary.
@@ -238,7 +238,7 @@ class Room:
         if best is None:
             return None
         found = [self.candidates[one][0] for one in best]
-        return none_to_spare(found, [self], request) if looked_at > most else found
+        return needed_victims(found, [self], request) if looked_at > most else found
 
     def _needs(self, grant: Grant, reach: Room, request: Request) -> bool:
         """Whether releasing the grant can help: it has CPUs or memory that are missing, or a GPU that can still become

@@ -17,14 +17,14 @@ from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class InTheWay:
+class Conflicts:
     """The reservations and jobs that keep a GPU from being reserved in a window."""
 
     reservations: tuple[str, ...] = ()
     jobs: tuple[str, ...] = ()
 
 
-def in_the_way(snapshot: ClusterSnapshot, wanted: Reservation, now: float) -> dict[str, InTheWay]:
+def conflicts_by_gpu(snapshot: ClusterSnapshot, wanted: Reservation, now: float) -> dict[str, Conflicts]:
     """The conflicts of each GPU: other reservations in the same window, and jobs that may still run when the window
     opens.
 
@@ -43,7 +43,7 @@ def in_the_way(snapshot: ClusterSnapshot, wanted: Reservation, now: float) -> di
             for gpu in job.allocation.gpus:
                 jobs[gpu].append(job.id)
     return {
-        gpu: InTheWay(reservations=tuple(reservations.get(gpu, ())), jobs=tuple(jobs.get(gpu, ())))
+        gpu: Conflicts(reservations=tuple(reservations.get(gpu, ())), jobs=tuple(jobs.get(gpu, ())))
         for gpu in sorted({*reservations, *jobs})
     }
 
@@ -54,7 +54,7 @@ def choose_gpus(
     count: int,
     *,
     models: Collection[str],
-    taken: Mapping[str, InTheWay],
+    taken: Mapping[str, Conflicts],
     keep: Collection[str] = (),
 ) -> tuple[str, tuple[str, ...]] | None:
     """The model and `count` healthy GPUs of it; None if no model has enough.
@@ -129,7 +129,7 @@ def _fewest_nodes(gpus: list[tuple[str, str]], count: int) -> list[str]:
     chosen: list[str] = []
     while by_node and len(chosen) < count:
         left = count - len(chosen)
-        enough = [node for node, mine in by_node.items() if len(mine) >= left]
+        enough = [node for node, free in by_node.items() if len(free) >= left]
         # `min` and `max` take the first of equals, which is the first in the fleet's order.
         node = min(enough, key=lambda n: len(by_node[n])) if enough else max(by_node, key=lambda n: len(by_node[n]))
         chosen += by_node.pop(node)[:left]

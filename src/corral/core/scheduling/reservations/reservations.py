@@ -22,7 +22,15 @@ from corral.core.quantities import format_duration
 from corral.core.scheduling.limits.hold_rules import Reason
 from corral.core.scheduling.placement.search import find_place
 from corral.core.scheduling.reservations.reservation import Reservation
-from corral.core.scheduling.reservations.windows import Layout, Owned, Shut, Terms, is_active, layout_of, window_of
+from corral.core.scheduling.reservations.windows import (
+    ClosedPlaces,
+    Layout,
+    Owned,
+    Terms,
+    is_active,
+    layout_of,
+    window_of,
+)
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import Strategy
 from corral.core.snapshot.node_index import Fleet
@@ -63,9 +71,9 @@ class Reserved:
         """The GPUs that are reserved for the user now."""
         return frozenset() if self._layout is None else self._layout.own_now(user, pool)
 
-    def last_since(self, pool: str) -> float:
+    def last_opening(self, pool: str) -> float:
         """When the last window opens: all jobs that run until then or longer may start on the same GPUs."""
-        return -math.inf if self._layout is None else self._layout.sinces.get(pool, (-math.inf,))[-1]
+        return -math.inf if self._layout is None else self._layout.opening_times.get(pool, (-math.inf,))[-1]
 
     def terms(self, job: Job, pool: str) -> Terms | None:
         """When the job may hold which GPUs of the pool; None if it may hold all of them at any time."""
@@ -84,22 +92,22 @@ class Reserved:
             return
         own = () if layout.is_static else layout.own_now(job.user, pool)
         if any(_is_free(self._snapshot, gpu) for gpu in own):
-            yield _avoiding(job, layout.shut_but_own(job, pool, ends_at))
+            yield _avoiding(job, layout.places_not_reserved_for_owner(job, pool, ends_at))
         if terms.borrows:
-            yield _avoiding(job, layout.shut_to_be_safe(job, pool, ends_at))
-        yield _avoiding(job, layout.shut_anywhere(job, pool, ends_at))
+            yield _avoiding(job, layout.closed_or_reclaimable_places(job, pool, ends_at))
+        yield _avoiding(job, layout.closed_places(job, pool, ends_at))
 
     def widest(self, job: Job, pool: str, ends_at: float) -> Job:
         """The last of these searches: for all GPUs that the job may start on now."""
         if self._layout is None or self.terms(job, pool) is None:
             return job
-        return _avoiding(job, self._layout.shut_anywhere(job, pool, ends_at))
+        return _avoiding(job, self._layout.closed_places(job, pool, ends_at))
 
     def ever(self, job: Job, pool: str) -> Job:
         """The job, avoiding the GPUs that will never be open to it."""
         if self._layout is None or self.terms(job, pool) is None:
             return job
-        return _avoiding(job, self._layout.shut_for_ever(job, pool))
+        return _avoiding(job, self._layout.never_open_places(job, pool))
 
     def lent(self, pool: str) -> dict[str, Lent]:
         """The reservations with open windows, by name, and their GPUs that jobs of other users hold."""
@@ -114,10 +122,10 @@ class Reserved:
         if queue is None or not self.concerns(queue.pool) or victim.allocation is None:
             return False
         own = self.own_now(victim.user, queue.pool)
-        theirs = self.own_now(for_job.user, queue.pool) if own else own
-        return any(gpu in own and gpu not in theirs for gpu in victim.allocation.gpus)
+        own_of_other = self.own_now(for_job.user, queue.pool) if own else own
+        return any(gpu in own and gpu not in own_of_other for gpu in victim.allocation.gpus)
 
-    def closed_to(self, job: Job, pool: str, ends_at: float) -> list[tuple[Reservation, tuple[str, ...]]]:
+    def closing_reservations(self, job: Job, pool: str, ends_at: float) -> list[tuple[Reservation, tuple[str, ...]]]:
         """Reservations of other users that keep the job from GPUs now, with these GPUs; soonest first."""
         terms, owned = self.terms(job, pool), self.owned_by(job.user, pool)
         found = []
@@ -159,8 +167,8 @@ class Reserved:
         return found
 
 
-def _avoiding(job: Job, shut: Shut) -> Job:
-    nodes, gpus = shut
+def _avoiding(job: Job, closed: ClosedPlaces) -> Job:
+    nodes, gpus = closed
     if not nodes and not gpus:
         return job
     return replace(job, avoid_nodes=(*job.avoid_nodes, *nodes), avoid_gpus=(*job.avoid_gpus, *gpus))
@@ -187,7 +195,7 @@ def reserved_reason(
         return None
     if snapshot.allocation.strategy is Strategy.STATIC:
         return _not_reserved_for(snapshot, reserved, terms, job, pool, now)
-    closed = reserved.closed_to(job, pool, ends_at)
+    closed = reserved.closing_reservations(job, pool, ends_at)
     if not closed:
         return None
     gpus = {gpu for _, names in closed for gpu in names}

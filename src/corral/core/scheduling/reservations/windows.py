@@ -21,7 +21,7 @@ Window = tuple[float, float]
 #: The names of the reservations of a user: users with the same reservations may start on the same GPUs.
 Owned = frozenset[str]
 #: Nodes and single GPUs that a search must avoid.
-Shut = tuple[tuple[str, ...], tuple[str, ...]]
+ClosedPlaces = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 def window_of(reservation: Reservation) -> Window:
@@ -81,7 +81,7 @@ class Terms:
             return False
         return not any(until == math.inf for _, until in self.closed.get(gpu, ()))
 
-    def is_anothers(self, gpu: str, at: float, end: float) -> bool:
+    def is_reserved_by_others(self, gpu: str, at: float, end: float) -> bool:
         """Whether other users have reserved the GPU at any moment of that time, lent or not."""
         return any(at < until and end > since for since, until in self.others.get(gpu, ()))
 
@@ -105,14 +105,14 @@ class Layout:
         for reservation in in_force(snapshot, now):
             self.pools.setdefault(reservation.pool, []).append(reservation)
         #: by pool: when windows open
-        self.sinces = {pool: sorted({one.since for one in found}) for pool, found in self.pools.items()}
+        self.opening_times = {pool: sorted({one.since for one in found}) for pool, found in self.pools.items()}
         edges = [edge for found in self.pools.values() for one in found for edge in window_of(one)]
         self._begins = max((edge for edge in edges if edge <= now), default=-math.inf)
         self.ends = min((edge for edge in edges if edge > now), default=math.inf)
         self._owned: dict[tuple[str, str], Owned] = {}
         self._own_now: dict[tuple[str, Owned], frozenset[str]] = {}
         self._terms: dict[tuple[str, Owned, bool], Terms] = {}
-        self._shut: dict[tuple[object, ...], Shut] = {}
+        self._closed: dict[tuple[object, ...], ClosedPlaces] = {}
         self._gpus_on: dict[str, list[tuple[str, list[str]]]] = {}
 
     def holds(self, snapshot: ClusterSnapshot, now: float) -> bool:
@@ -125,8 +125,8 @@ class Layout:
     def owned_by(self, user: str, pool: str) -> Owned:
         known = self._owned.get((user, pool))
         if known is None:
-            mine = (one.name for one in self.pools.get(pool, ()) if owns(self._snapshot, one, user))
-            known = self._owned[user, pool] = frozenset(mine)
+            own = (one.name for one in self.pools.get(pool, ()) if owns(self._snapshot, one, user))
+            known = self._owned[user, pool] = frozenset(own)
         return known
 
     def own_now(self, user: str, pool: str) -> frozenset[str]:
@@ -134,12 +134,12 @@ class Layout:
         key = (pool, self.owned_by(user, pool))
         known = self._own_now.get(key)
         if known is None:
-            mine = (one for one in self.pools.get(pool, ()) if one.name in key[1] and is_active(one, self._now))
-            known = self._own_now[key] = frozenset(gpu for one in mine for gpu in one.gpus)
+            own = (one for one in self.pools.get(pool, ()) if one.name in key[1] and is_active(one, self._now))
+            known = self._own_now[key] = frozenset(gpu for one in own for gpu in one.gpus)
         return known
 
     def may_borrow(self, job: Job) -> bool:
-        """Lent GPUs are reclaimed by preemption: where preemption is off, nothing is lent."""
+        """Whether other users lend GPUs to the job: only with preemption, by which lent GPUs are reclaimed."""
         return job.preemptible and self._snapshot.preemption.enabled and not self.is_static
 
     def terms(self, job: Job, pool: str) -> Terms:
@@ -149,31 +149,31 @@ class Layout:
             known = self._terms[key] = self._terms_of(*key)
         return known
 
-    def shut_anywhere(self, job: Job, pool: str, ends_at: float) -> Shut:
+    def closed_places(self, job: Job, pool: str, ends_at: float) -> ClosedPlaces:
         """The places that the job may not start on now."""
         terms, now = self.terms(job, pool), self._now
-        return self._find_shut("any", job, pool, ends_at, lambda gpu: terms.allows(gpu, now, ends_at))
+        return self._find_closed("any", job, pool, ends_at, lambda gpu: terms.allows(gpu, now, ends_at))
 
-    def shut_to_be_safe(self, job: Job, pool: str, ends_at: float) -> Shut:
+    def closed_or_reclaimable_places(self, job: Job, pool: str, ends_at: float) -> ClosedPlaces:
         """The places that the job may not start on, and those that owners could reclaim from it."""
         terms, now = self.terms(job, pool), self._now
-        return self._find_shut(
+        return self._find_closed(
             "safe",
             job,
             pool,
             ends_at,
-            lambda gpu: not terms.is_anothers(gpu, now, ends_at) and terms.allows(gpu, now, ends_at),
+            lambda gpu: not terms.is_reserved_by_others(gpu, now, ends_at) and terms.allows(gpu, now, ends_at),
         )
 
-    def shut_but_own(self, job: Job, pool: str, ends_at: float) -> Shut:
+    def places_not_reserved_for_owner(self, job: Job, pool: str, ends_at: float) -> ClosedPlaces:
         """All places except those reserved for the job's owner now."""
         terms, now, own = self.terms(job, pool), self._now, self.own_now(job.user, pool)
-        return self._find_shut(
+        return self._find_closed(
             "own", job, pool, ends_at, lambda gpu: gpu in own and terms.allows(gpu, now, ends_at), among_all=True
         )
 
-    def shut_for_ever(self, job: Job, pool: str) -> Shut:
-        return self._find_shut("ever", job, pool, math.inf, self.terms(job, pool).ever_allows)
+    def never_open_places(self, job: Job, pool: str) -> ClosedPlaces:
+        return self._find_closed("ever", job, pool, math.inf, self.terms(job, pool).ever_allows)
 
     def _terms_of(self, pool: str, owned: Owned, may_borrow: bool) -> Terms:
         found = self.pools.get(pool, [])
@@ -193,7 +193,7 @@ class Layout:
             openings=tuple((at, tuple(opening[at])) for at in sorted(opening) if self._now < at < math.inf),
         )
 
-    def _find_shut(
+    def _find_closed(
         self,
         what: str,
         job: Job,
@@ -202,27 +202,27 @@ class Layout:
         is_open: Callable[[str], bool],
         *,
         among_all: bool = False,
-    ) -> Shut:
+    ) -> ClosedPlaces:
         """Cached: of the job's end only the number of windows that open before it matters."""
-        reached = bisect_left(self.sinces.get(pool, ()), ends_at)
+        reached = bisect_left(self.opening_times.get(pool, ()), ends_at)
         key = (what, pool, self.owned_by(job.user, pool), self.may_borrow(job), reached)
-        known = self._shut.get(key)
+        known = self._closed.get(key)
         if known is None:
-            known = self._shut[key] = self._shut_places(pool, is_open, among_all=among_all or self.is_static)
+            known = self._closed[key] = self._list_closed(pool, is_open, among_all=among_all or self.is_static)
         return known
 
-    def _shut_places(self, pool: str, is_open: Callable[[str], bool], *, among_all: bool) -> Shut:
+    def _list_closed(self, pool: str, is_open: Callable[[str], bool], *, among_all: bool) -> ClosedPlaces:
         """Nodes without an open GPU of the pool, so that a search skips them as a whole; and single closed GPUs of the
         other nodes."""
         nodes: list[str] = []
         gpus: list[str] = []
         reserved = {gpu for one in self.pools.get(pool, ()) for gpu in one.gpus}
-        for node, mine in self._gpus_of(pool):
-            shut = [gpu for gpu in mine if (among_all or gpu in reserved) and not is_open(gpu)]
-            if shut and len(shut) == len(mine):
+        for node, present in self._gpus_of(pool):
+            closed = [gpu for gpu in present if (among_all or gpu in reserved) and not is_open(gpu)]
+            if closed and len(closed) == len(present):
                 nodes.append(node)
             else:
-                gpus += shut
+                gpus += closed
         return tuple(nodes), tuple(gpus)
 
     def _gpus_of(self, pool: str) -> list[tuple[str, list[str]]]:

@@ -147,9 +147,9 @@ def queue_view(view: views.QueueView) -> QueueView:
         **settings,
         running=view.running,
         queued=view.queued,
-        held_gpus=number(view.standing.held_milli / WHOLE),
-        borrowed_gpus=number(view.standing.borrowed_milli / WHOLE),
-        owed_gpus=number(view.standing.owed_milli / WHOLE),
+        held_gpus=number(view.guarantee_use.held_milli / WHOLE),
+        borrowed_gpus=number(view.guarantee_use.borrowed_milli / WHOLE),
+        owed_gpus=number(view.guarantee_use.owed_milli / WHOLE),
     )
 
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from corral.core.model import Job, JobState, Prediction, Queue
 from corral.core.scheduling.forecast.arrivals import DAY, HORIZON_SECONDS, MOST, NO_RECENT_JOBS, Recent, came_at, coming
 from corral.core.scheduling.forecast.estimates import Effort, forecast
-from corral.core.scheduling.forecast.remaining_time import Mood
+from corral.core.scheduling.forecast.remaining_time import RolloutSample
 from tests.unit.core.builders import node, running, snapshot_of, waiting
 
 NOW = 10 * DAY
-MIDDLE = Mood()
+MIDDLE = RolloutSample()
 HOUR = 3600.0
 
 
@@ -40,7 +40,10 @@ def test_the_last_day_comes_again() -> None:
 
 
 def test_late_rollouts_have_more_of_them() -> None:
-    counts = [len(list(coming(lately(50, 60.0), NOW, Mood(number=n, late=late)))) for n, late in enumerate((-1.3, 1.3))]
+    counts = [
+        len(list(coming(lately(50, 60.0), NOW, RolloutSample(number=n, late=late))))
+        for n, late in enumerate((-1.3, 1.3))
+    ]
     assert counts[0] < 50 * 7 < counts[1]
     assert len(list(coming(lately(3000, 10.0), NOW, MIDDLE))) == MOST
 

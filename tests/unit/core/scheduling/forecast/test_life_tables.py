@@ -22,11 +22,11 @@ from corral.core.scheduling.forecast.life_tables import (
     is_enough,
     table_keys,
 )
-from corral.core.scheduling.forecast.remaining_time import Mood, Outlook, seconds_from_start, seconds_left
+from corral.core.scheduling.forecast.remaining_time import Outlook, RolloutSample, seconds_from_start, seconds_left
 from corral.core.scheduling.forecast.run_time_model import (
     Features,
     RunTimes,
-    is_of_a_series,
+    has_similar_runs,
     learn,
     life_table_keys,
     predicted,
@@ -129,8 +129,8 @@ def test_only_jobs_without_limit_and_without_runs_of_their_name_take_them() -> N
     for number in range(4):
         taught.observe(features(f"resnet-{number}"), 50.0)
     of_a_series = predicted(taught, replace(waiting(9, gpus=1), name="resnet-9"))
-    assert is_of_a_series(of_a_series)
-    assert not is_of_a_series(predicted(taught, unnamed()))
+    assert has_similar_runs(of_a_series)
+    assert not has_similar_runs(predicted(taught, unnamed()))
     exact = Prediction(p50_seconds=60.0, p90_seconds=60.0, samples=32)
     for job in (
         of_a_series,
@@ -151,19 +151,19 @@ def features(name: str) -> Features:
 @given(run_times, st.floats(0.0, 1e7), st.integers(1, 10_000), st.floats(-2.0, 2.0))
 def test_samples_are_positive_and_always_the_same(runs: list[float], ran: float, serial: int, late: float) -> None:
     length = Outlook(tables_of(*runs), (), 0.0).length_of(unnamed(serial), RULES)
-    mood = Mood(number=1, late=late)
-    left = seconds_left(length, ran, serial, mood)
+    sample = RolloutSample(number=1, late=late)
+    left = seconds_left(length, ran, serial, sample)
     assert 0.0 < left < float("inf")
-    assert left == seconds_left(length, ran, serial, mood)
-    assert seconds_left(length, 0.0, serial, mood) == seconds_from_start(length, serial, mood)
+    assert left == seconds_left(length, ran, serial, sample)
+    assert seconds_left(length, 0.0, serial, sample) == seconds_from_start(length, serial, sample)
 
 
 def test_saved_work_counts_as_run() -> None:
     tables = tables_of(*[60.0] * 40, *[10 * HOUR] * 10)
     fresh, saved = (Outlook(tables).length_of(unnamed(saved_seconds=seconds), RULES) for seconds in (0.0, HOUR))
-    mood = Mood()
-    assert sorted(seconds_from_start(fresh, n, mood) for n in range(99))[49] < HOUR
-    assert sorted(seconds_from_start(saved, n, mood) for n in range(99))[49] > HOUR
+    sample = RolloutSample()
+    assert sorted(seconds_from_start(fresh, n, sample) for n in range(99))[49] < HOUR
+    assert sorted(seconds_from_start(saved, n, sample) for n in range(99))[49] > HOUR
 
 
 def test_a_job_that_fails_or_is_stopped_is_an_end_but_no_run_to_predict_by() -> None:

@@ -8,12 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corral.core.model import Prediction
-from corral.core.scheduling.forecast.remaining_time import Length, Mood, length_of, seconds_from_start, seconds_left
+from corral.core.scheduling.forecast.remaining_time import (
+    Length,
+    RolloutSample,
+    length_of,
+    seconds_from_start,
+    seconds_left,
+)
 from corral.core.scheduling.ordering.cost import OrderingRules
 from tests.unit.core.builders import waiting
 
 RULES = OrderingRules(unknown_seconds=7200.0)
-EARLY, MIDDLE, LATE = (Mood(number=number, late=late) for number, late in enumerate((-1.3, 0.0, 1.3)))
+EARLY, MIDDLE, LATE = (RolloutSample(number=number, late=late) for number, late in enumerate((-1.3, 0.0, 1.3)))
 
 
 def test_what_is_known_of_a_job() -> None:
@@ -43,7 +49,9 @@ def test_a_prediction_beyond_the_limit_ends_with_the_limit() -> None:
 
 def test_late_rollouts_are_later_for_the_most_part() -> None:
     length = Length(1000.0, 1.0)
-    sums = [sum(seconds_from_start(length, serial, mood) for serial in range(300)) for mood in (EARLY, MIDDLE, LATE)]
+    sums = [
+        sum(seconds_from_start(length, serial, sample) for serial in range(300)) for sample in (EARLY, MIDDLE, LATE)
+    ]
     assert sums == sorted(sums)
     assert len({seconds_from_start(length, serial, MIDDLE) for serial in range(300)}) > 100
 
@@ -56,10 +64,10 @@ lengths = st.builds(
 
 @given(lengths, st.floats(0.0, 1e6), st.integers(1, 10_000), st.sampled_from([EARLY, MIDDLE, LATE]))
 def test_guesses_are_finite_positive_within_the_limit_and_always_the_same(
-    length: Length, ran: float, serial: int, mood: Mood
+    length: Length, ran: float, serial: int, sample: RolloutSample
 ) -> None:
-    left = seconds_left(length, ran, serial, mood)
-    assert left == seconds_left(length, ran, serial, mood)
+    left = seconds_left(length, ran, serial, sample)
+    assert left == seconds_left(length, ran, serial, sample)
     assert 0 < left < math.inf
     assert left <= max(1.0, length.most - ran) or ran <= 0
 

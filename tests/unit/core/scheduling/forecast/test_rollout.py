@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from corral.core.model import Job, JobState, Prediction, Queue
-from corral.core.scheduling.forecast.remaining_time import Mood, length_of
+from corral.core.scheduling.forecast.remaining_time import RolloutSample, length_of
 from corral.core.scheduling.forecast.rollout import HORIZON_SECONDS, Rollout
 from corral.core.snapshot.changes import PutRules
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
@@ -24,7 +24,7 @@ def lasts(seconds: float) -> Prediction:
 
 def rollout_of(snapshot: ClusterSnapshot, now: float = 0.0, **values: Any) -> Rollout:
     lengths = {job.id: length_of(job, snapshot.ordering) for job in snapshot.jobs.values()}
-    return Rollout(snapshot=snapshot, now=now, mood=Mood(), lengths=lengths, **values)
+    return Rollout(snapshot=snapshot, now=now, sample=RolloutSample(), lengths=lengths, **values)
 
 
 def one_gpu(*jobs: Job) -> ClusterSnapshot:

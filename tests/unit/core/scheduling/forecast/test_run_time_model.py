@@ -19,7 +19,7 @@ from corral.core.scheduling.forecast.run_time_model import (
     name_pattern,
     predicted,
 )
-from corral.core.scheduling.ordering.cost import OrderingRules, expected_seconds, falls_behind_at, worth_seconds
+from corral.core.scheduling.ordering.cost import OrderingRules, expected_seconds, next_fall_at, worth_seconds
 from tests.unit.searching import every
 
 ANNS = Features(user="ann", name="resnet-sweep-135eea", kind=JobKind.TRAINING, gpu_milli=4000, model="A10")
@@ -347,8 +347,8 @@ def test_a_job_falls_behind_as_it_proves_to_be_one_of_the_long() -> None:
     assert expected_seconds(job, rules, 9.0) == 2.0
     assert expected_seconds(job, rules, 11.0) == 7_189.0
     running = replace(job, state=JobState.RUNNING, started_at=100.0)
-    assert falls_behind_at(running, rules, 103.0) == 110.0
-    assert falls_behind_at(running, rules, 111.0) == 7_300.0
+    assert next_fall_at(running, rules, 103.0) == 110.0
+    assert next_fall_at(running, rules, 111.0) == 7_300.0
     assert expected_seconds(job, rules, 7_200.0) == 86_400.0 - 7_200.0, "beyond that nothing is known"
 
 
@@ -362,11 +362,11 @@ def test_a_lost_attempt_says_that_a_job_takes_longer_and_no_more() -> None:
     ):
         lost = replace(job, attained_seconds=90.0, reached_seconds=45.0)
         assert expected_seconds(lost, rules) == expected_seconds(job, rules), "twice it did not come to the 60 s"
-        assert falls_behind_at(replace(lost, state=JobState.RUNNING, started_at=5.0), rules, 15.0) == 65.0
+        assert next_fall_at(replace(lost, state=JobState.RUNNING, started_at=5.0), rules, 15.0) == 65.0
         long = replace(job, attained_seconds=70.0, reached_seconds=70.0)
         assert expected_seconds(long, rules) == 100.0, "it is none of those that take 60 s"
         assert expected_seconds(long, rules, 65.0) == 35.0
-        assert falls_behind_at(replace(long, state=JobState.RUNNING, started_at=5.0), rules, 15.0) == 105.0
+        assert next_fall_at(replace(long, state=JobState.RUNNING, started_at=5.0), rules, 15.0) == 105.0
         kept = replace(long, attained_seconds=95.0, saved_seconds=25.0, reached_seconds=95.0)
         assert expected_seconds(kept, rules) == 100.0, "what is predicted comes after what is saved"
         beyond = replace(job, attained_seconds=100.0, reached_seconds=100.0)

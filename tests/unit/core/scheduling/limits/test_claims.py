@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from corral.core.model import Queue
 from corral.core.scheduling.cycle.scheduler import schedule
-from corral.core.scheduling.limits.claims import Claim, can_be_kept, claim_of
+from corral.core.scheduling.limits.claims import Claim, claim_of, may_have_claims
 from corral.core.scheduling.limits.hold_rules import MOUNT, QUEUE_LIMIT, TOTAL_LIMIT, Reason
 from corral.core.storage.volumes import VolumeMount
 from tests.unit.core.builders import node, running, snapshot_of, started, waiting
@@ -37,20 +37,20 @@ def test_readers_do_not_wait_for_readers() -> None:
 
 
 def test_only_jobs_that_end_in_time_pass() -> None:
-    assert TOTAL.lets_pass(100.0)
-    assert not TOTAL.lets_pass(100.5)
-    assert not replace(TOTAL, at=math.inf).lets_pass(math.inf)
+    assert TOTAL.can_be_passed(100.0)
+    assert not TOTAL.can_be_passed(100.5)
+    assert not replace(TOTAL, at=math.inf).can_be_passed(math.inf)
 
 
 def test_a_volume_without_a_known_end_is_kept_for_no_job() -> None:
-    assert TOTAL.is_kept
-    assert replace(TOTAL, at=math.inf).is_kept
-    assert not Claim(job_id="j-9", rule=MOUNT, queue="", at=math.inf, volume="v-1").is_kept
+    assert TOTAL.blocks_others
+    assert replace(TOTAL, at=math.inf).blocks_others
+    assert not Claim(job_id="j-9", rule=MOUNT, queue="", at=math.inf, volume="v-1").blocks_others
 
 
 def test_a_job_that_is_larger_than_the_limit_gets_no_claim() -> None:
-    assert can_be_kept([over(TOTAL_LIMIT, held=8, asked=4, limit=4)])
-    assert not can_be_kept([over(TOTAL_LIMIT, held=0, asked=5, limit=4)])
+    assert may_have_claims([over(TOTAL_LIMIT, held=8, asked=4, limit=4)])
+    assert not may_have_claims([over(TOTAL_LIMIT, held=0, asked=5, limit=4)])
 
 
 def test_the_turn_comes_with_the_end_that_frees_enough_of_the_limit() -> None:

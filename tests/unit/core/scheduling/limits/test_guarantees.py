@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from corral.core.model import Queue
-from corral.core.scheduling.limits.guarantees import borrowers, is_entitled, owed_to_others_milli, standing
+from corral.core.scheduling.limits.guarantees import borrowers, guarantee_use, is_entitled, owed_to_others_milli
 from corral.core.snapshot.changes import DropQueue, PutQueue, PutRules
 from corral.core.snapshot.installation import Limits, PreemptionRules
 from tests.unit.core.builders import node, running, snapshot_of, waiting
@@ -26,7 +26,7 @@ def test_held_borrowed_and_owed_are_counted_per_queue() -> None:
         running(1, {"n1": (0,)}, queue="lab"),
         running(2, {"n1": (1, 2, 3)}, queue="rest"),
     )
-    lab, rest = standing(snapshot, LAB), standing(snapshot, REST)
+    lab, rest = guarantee_use(snapshot, LAB), guarantee_use(snapshot, REST)
     assert (lab.held_milli, lab.borrowed_milli, lab.owed_milli) == (1_000, 0, 3_000)
     assert (rest.held_milli, rest.borrowed_milli, rest.owed_milli) == (3_000, 2_000, 0)
     assert owed_to_others_milli(snapshot, REST) == 3_000
@@ -35,8 +35,8 @@ def test_held_borrowed_and_owed_are_counted_per_queue() -> None:
 
 def test_without_preemption_no_queue_borrows_and_nothing_is_owed() -> None:
     snapshot = snapshot_of(rules(enabled=False), LAB, REST, node("n1", 8), running(1, {"n1": (0, 1)}, queue="rest"))
-    assert standing(snapshot, REST).borrowed_milli == 0
-    assert standing(snapshot, LAB).owed_milli == 0
+    assert guarantee_use(snapshot, REST).borrowed_milli == 0
+    assert guarantee_use(snapshot, LAB).owed_milli == 0
     assert not is_entitled(snapshot, waiting(2, queue="lab", gpus=1))
 
 

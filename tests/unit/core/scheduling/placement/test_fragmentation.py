@@ -111,7 +111,7 @@ def test_a_gang_stays_within_a_rack_if_one_has_room(placement: str) -> None:
 
 
 def test_a_new_mix_decides_from_now_on() -> None:
-    """Four who want one GPU each may break the empty node; one who wants all of it may not."""
+    """Four who shape one GPU each may break the empty node; one who wants all of it may not."""
     snapshot = snapshot_of(node("n1", 4), node("n2", 2))
     made = snapshot.fleet
     snapshot.apply([PutMix(pool=DEFAULT_POOL, mix=mix_of([(Request(gpus=4), 9), (Request(gpus=1), 1)]))])

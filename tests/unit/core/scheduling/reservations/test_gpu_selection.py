@@ -9,10 +9,10 @@ import pytest
 
 from corral.core.model import Gpu, GpuHealth, JobState
 from corral.core.scheduling.reservations.gpu_selection import (
-    InTheWay,
+    Conflicts,
     choose_gpus,
+    conflicts_by_gpu,
     gpus_of,
-    in_the_way,
     most_standing,
     standing_gpus,
 )
@@ -46,12 +46,12 @@ def test_reservations_in_the_same_window_are_in_the_way() -> None:
         put("after", ("n1/3",), since=200.0, until=300.0),
         put("new", ("n1/0",)),
     )
-    found = in_the_way(snapshot, wanted(), 0.0)
-    assert found == {gpu: InTheWay(reservations=("across",)) for gpu in ("n1/1", "n1/2")}
+    found = conflicts_by_gpu(snapshot, wanted(), 0.0)
+    assert found == {gpu: Conflicts(reservations=("across",)) for gpu in ("n1/1", "n1/2")}
 
 
 @pytest.mark.parametrize(
-    ("job", "is_in_the_way"),
+    ("job", "is_conflict"),
     [
         ({}, True),
         ({"user": "ann"}, False),
@@ -61,17 +61,17 @@ def test_reservations_in_the_same_window_are_in_the_way() -> None:
         ({"preemptible": True}, True),
     ],
 )
-def test_jobs_that_may_still_run_are_in_the_way(job: dict[str, Any], is_in_the_way: bool) -> None:
+def test_jobs_that_may_still_run_are_in_the_way(job: dict[str, Any], is_conflict: bool) -> None:
     snapshot = snapshot_of(node("n1", 2), running(1, {"n1": (0,)}, **{"preemptible": False, **job}))
-    found = in_the_way(snapshot, wanted(lends=False), 0.0)
-    assert found == ({"n1/0": InTheWay(jobs=("j-1",))} if is_in_the_way else {})
+    found = conflicts_by_gpu(snapshot, wanted(lends=False), 0.0)
+    assert found == ({"n1/0": Conflicts(jobs=("j-1",))} if is_conflict else {})
 
 
 def test_a_preemptible_job_may_stay_on_gpus_that_are_lent() -> None:
     rules = PutRules(limits=Limits(), score_time_constant=3600.0, preemption=PreemptionRules(enabled=True))
     snapshot = snapshot_of(node("n1", 1), running(1, {"n1": (0,)}, preemptible=True), rules)
-    assert in_the_way(snapshot, wanted(lends=True), 0.0) == {}
-    assert in_the_way(snapshot, wanted(lends=False), 0.0) == {"n1/0": InTheWay(jobs=("j-1",))}
+    assert conflicts_by_gpu(snapshot, wanted(lends=True), 0.0) == {}
+    assert conflicts_by_gpu(snapshot, wanted(lends=False), 0.0) == {"n1/0": Conflicts(jobs=("j-1",))}
 
 
 def test_whole_nodes_come_first_and_the_rest_fills_the_smallest_gap() -> None:
@@ -93,7 +93,7 @@ def test_gpus_that_are_taken_or_unhealthy_are_not_chosen() -> None:
     suspect = replace(Gpu(id="n1/0", index=0, model="A10"), health=GpuHealth.SUSPECT)
     snapshot = snapshot_of(node("n1", (suspect, Gpu(id="n1/1", index=1, model="A10"))), node("n2", 1))
     assert chosen(snapshot, 2) == ("A10", ("n1/1", "n2/0"))
-    assert chosen(snapshot, 2, taken={"n2/0": InTheWay(jobs=("j-1",))}) is None
+    assert chosen(snapshot, 2, taken={"n2/0": Conflicts(jobs=("j-1",))}) is None
     assert chosen(snapshot, 2, keep=("n1/0",)) == ("A10", ("n1/0", "n1/1"))
 
 

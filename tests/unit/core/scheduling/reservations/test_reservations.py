@@ -54,10 +54,10 @@ def test_a_snapshot_without_reservations_is_searched_as_ever() -> None:
 
 def test_who_owns_what() -> None:
     snapshot = snapshot_of(PutMembership(user="bob", membership=Membership(group="vision", pool="default")))
-    mine = reservation(groups=("vision",)).reservation
-    assert [owns(snapshot, mine, user) for user in ("eve", "bob", "ann")] == [True, True, False]
+    own = reservation(groups=("vision",)).reservation
+    assert [owns(snapshot, own, user) for user in ("eve", "bob", "ann")] == [True, True, False]
     snapshot.apply([PutMembership(user="bob", membership=Membership())])
-    assert not owns(snapshot, mine, "bob")
+    assert not owns(snapshot, own, "bob")
 
 
 @pytest.mark.parametrize(

@@ -67,47 +67,47 @@ def test_standing_reservations_do_not_apply_under_the_dynamic_strategy() -> None
 
 def test_reserved_gpus_are_closed_to_other_users() -> None:
     layout = Layout(snapshot_with(reserved()), 0.0)
-    assert layout.shut_anywhere(OWN, "default", math.inf) == ((), ())
-    assert layout.shut_anywhere(OTHER, "default", math.inf) == (("n1",), ()), "a node without an open GPU as a whole"
-    assert layout.shut_for_ever(OTHER, "default") == (("n1",), ())
+    assert layout.closed_places(OWN, "default", math.inf) == ((), ())
+    assert layout.closed_places(OTHER, "default", math.inf) == (("n1",), ()), "a node without an open GPU as a whole"
+    assert layout.never_open_places(OTHER, "default") == (("n1",), ())
 
 
 def test_single_gpus_of_a_node_are_closed_alone() -> None:
     layout = Layout(snapshot_with(reserved(gpus=("n1/1",))), 0.0)
-    assert layout.shut_anywhere(OTHER, "default", math.inf) == ((), ("n1/1",))
-    assert layout.shut_but_own(OWN, "default", math.inf) == (("n2",), ("n1/0",))
+    assert layout.closed_places(OTHER, "default", math.inf) == ((), ("n1/1",))
+    assert layout.places_not_reserved_for_owner(OWN, "default", math.inf) == (("n2",), ("n1/0",))
 
 
 def test_a_job_that_ends_before_the_window_opens_may_start() -> None:
     layout = Layout(snapshot_with(reserved(since=100.0, until=200.0)), 0.0)
-    assert layout.shut_anywhere(OTHER, "default", 100.0) == ((), ())
-    assert layout.shut_anywhere(OTHER, "default", 101.0) == (("n1",), ())
-    assert layout.shut_for_ever(OTHER, "default") == ((), ())
+    assert layout.closed_places(OTHER, "default", 100.0) == ((), ())
+    assert layout.closed_places(OTHER, "default", 101.0) == (("n1",), ())
+    assert layout.never_open_places(OTHER, "default") == ((), ())
     terms = layout.terms(OTHER, "default")
     assert terms.openings == ((200.0, ("n1/0", "n1/1")),)
-    assert terms.is_anothers("n1/0", 50.0, 150.0)
+    assert terms.is_reserved_by_others("n1/0", 50.0, 150.0)
     assert not terms.is_reserved("n1/0", 50.0)
     assert terms.is_reserved("n1/0", 150.0)
 
 
 @pytest.mark.parametrize(
-    ("preempts", "preemptible", "shut"),
+    ("preempts", "preemptible", "closed"),
     [(True, True, ((), ())), (True, False, (("n1",), ())), (False, True, (("n1",), ()))],
 )
 def test_lent_gpus_are_open_to_preemptible_jobs_where_preemption_is_on(
-    preempts: bool, preemptible: bool, shut: tuple[tuple[str, ...], tuple[str, ...]]
+    preempts: bool, preemptible: bool, closed: tuple[tuple[str, ...], tuple[str, ...]]
 ) -> None:
     layout = Layout(snapshot_with(reserved(lends=True), by=rules(preempts=preempts)), 0.0)
     job = waiting(3, user="ann", gpus=1, preemptible=preemptible)
-    assert layout.shut_anywhere(job, "default", math.inf) == shut
+    assert layout.closed_places(job, "default", math.inf) == closed
     # A job that must not be reclaimed avoids them in any case.
-    assert layout.shut_to_be_safe(job, "default", math.inf) == (("n1",), ())
+    assert layout.closed_or_reclaimable_places(job, "default", math.inf) == (("n1",), ())
 
 
 def test_under_the_static_strategy_gpus_without_a_reservation_are_closed_too() -> None:
     layout = Layout(snapshot_with(reserved(), by=rules(Strategy.STATIC)), 0.0)
-    assert layout.shut_anywhere(OWN, "default", math.inf) == (("n2",), ())
-    assert layout.shut_anywhere(OTHER, "default", math.inf) == (("n1", "n2"), ())
+    assert layout.closed_places(OWN, "default", math.inf) == (("n2",), ())
+    assert layout.closed_places(OTHER, "default", math.inf) == (("n1", "n2"), ())
     assert layout.concerns("another")
     assert layout.terms(OWN, "default").ever_allows("n1/0")
     assert not layout.terms(OWN, "default").ever_allows("n2/0")

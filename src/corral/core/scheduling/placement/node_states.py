@@ -17,9 +17,9 @@ from corral.core.snapshot.node_index import Domain, DomainIndex, Slot
 #: Free resources of a node: thousandths of GPUs (ascending, none zero), CPUs and memory.
 State = tuple[tuple[int, ...], int, int]
 #: The part of a request that decides whether and how well it fits a state: GPUs, share, CPUs, memory.
-Want = tuple[int, int, int, int]
+RequestShape = tuple[int, int, int, int]
 #: The cost of a placement on a state; None if it does not fit. Smaller is better.
-Cost = Callable[[State, Want], float | None]
+Cost = Callable[[State, RequestShape], float | None]
 
 #: How many new states are kept before all rankings are rebuilt; it bounds the memory.
 MOST_NEW_STATES = 100_000
@@ -37,7 +37,7 @@ class _Ranking:
         self.read = 0
 
 
-class Standing:
+class NodeStates:
     """Implements `corral.core.snapshot.node_index.Watcher`."""
 
     def __init__(self, domain: Domain, slots: list[Slot], cost: Cost) -> None:
@@ -49,7 +49,7 @@ class Standing:
         self._state_of: dict[int, State] = {}
         #: new states, in the order in which they appeared
         self._new_states: list[State] = []
-        self._rankings: dict[Want, _Ranking] = {}
+        self._rankings: dict[RequestShape, _Ranking] = {}
 
     def ranked(self, request: Request, among: int) -> Iterator[tuple[float, int]]:
         """Costs and sets of nodes that hold one instance of the request, the least cost first."""
@@ -94,18 +94,18 @@ class Standing:
         if gpus is None:
             return None
         free = slot.free_milli
-        lefts = sorted([left for gpu in gpus if (left := free[gpu])])
-        return (tuple(lefts), slot.free_cpu_milli, slot.free_memory_bytes)
+        free_parts = sorted([left for gpu in gpus if (left := free[gpu])])
+        return (tuple(free_parts), slot.free_cpu_milli, slot.free_memory_bytes)
 
     def _ranking(self, request: Request) -> _Ranking:
-        want = (request.gpus, request.gpu_milli, request.cpu_milli, request.memory_bytes)
-        ranking = self._rankings.get(want)
+        shape = (request.gpus, request.gpu_milli, request.cpu_milli, request.memory_bytes)
+        ranking = self._rankings.get(shape)
         if ranking is None:
             if len(self._rankings) >= MOST_RANKINGS:
                 self._rankings.clear()
-            ranking = self._rankings[want] = _Ranking()
+            ranking = self._rankings[shape] = _Ranking()
         if ranking.read < len(self._new_states):
-            self._add_new_states(ranking, want)
+            self._add_new_states(ranking, shape)
         order = ranking.order
         # States without nodes are removed when they are at the front, or when they are the majority.
         gone = 0
@@ -119,13 +119,13 @@ class Standing:
             ranking.known = {state for _, state in ranking.order}
         return ranking
 
-    def _add_new_states(self, ranking: _Ranking, want: Want) -> None:
+    def _add_new_states(self, ranking: _Ranking, shape: RequestShape) -> None:
         new_states = self._new_states
         for number in range(ranking.read, len(new_states)):
             state = new_states[number]
             if state in ranking.known or state not in self._nodes:
                 continue
-            cost = self._cost(state, want)
+            cost = self._cost(state, shape)
             if cost is not None:
                 insort(ranking.order, (cost, state))
                 ranking.known.add(state)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corral.core.model import WHOLE, Allocation, Grant, NodeState, Request
-from corral.core.scheduling.placement import standing
-from corral.core.scheduling.placement.standing import Standing, State, Want
+from corral.core.scheduling.placement import node_states
+from corral.core.scheduling.placement.node_states import NodeStates, RequestShape, State
 from corral.core.snapshot.node_index import Fleet, places
 from tests.unit.core.builders import node
 
@@ -20,12 +20,12 @@ class Costs:
     """The cost of a state is its number of free GPUs; counts how often it is asked for."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[State, Want]] = []
+        self.asked: list[tuple[State, RequestShape]] = []
 
-    def __call__(self, state: State, want: Want) -> float | None:
-        self.asked.append((state, want))
+    def __call__(self, state: State, shape: RequestShape) -> float | None:
+        self.asked.append((state, shape))
         whole = sum(left == WHOLE for left in state[0])
-        return float(whole) if whole >= want[0] else None
+        return float(whole) if whole >= shape[0] else None
 
 
 def held(node_id: str, *indexes: int) -> Allocation:
@@ -33,14 +33,14 @@ def held(node_id: str, *indexes: int) -> Allocation:
     return Allocation(grants=(Grant(node=node_id, gpus=gpus, gpu_milli=WHOLE),), model="A10")
 
 
-def watched(*sizes: int) -> tuple[Fleet, Standing, Costs]:
+def watched(*sizes: int) -> tuple[Fleet, NodeStates, Costs]:
     fleet = Fleet([node(f"n{number}", size) for number, size in enumerate(sizes, start=1)])
     costs = Costs()
-    fleet.watchers[A10] = watcher = Standing(A10, fleet.slots, costs)
+    fleet.watchers[A10] = watcher = NodeStates(A10, fleet.slots, costs)
     return fleet, watcher, costs
 
 
-def ranking(fleet: Fleet, watcher: Standing, gpus: int, among: int = ALL) -> list[tuple[float, list[str]]]:
+def ranking(fleet: Fleet, watcher: NodeStates, gpus: int, among: int = ALL) -> list[tuple[float, list[str]]]:
     found = watcher.ranked(Request(gpus=gpus), among)
     return [(cost, [fleet.slots[place].node.id for place in places(bits)]) for cost, bits in found]
 
@@ -89,8 +89,8 @@ def test_candidates_are_the_places_in_the_order_of_the_ranking() -> None:
 
 
 def test_memory_is_bounded_by_rebuilding(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(standing, "MOST_NEW_STATES", 2)
-    monkeypatch.setattr(standing, "MOST_RANKINGS", 2)
+    monkeypatch.setattr(node_states, "MOST_NEW_STATES", 2)
+    monkeypatch.setattr(node_states, "MOST_RANKINGS", 2)
     fleet, watcher, _ = watched(4, 4)
     for count in (1, 2, 3, 4):
         fleet.take(held("n1", count - 1))
@@ -115,5 +115,5 @@ def test_the_ranking_is_the_one_of_a_new_start(touched: list[tuple[int, int]], g
             fleet.take(allocation)
         taken ^= {(place, index)}
         ranking(fleet, watcher, gpus)
-    fresh = Standing(A10, fleet.slots, Costs())
+    fresh = NodeStates(A10, fleet.slots, Costs())
     assert ranking(fleet, watcher, gpus) == ranking(fleet, fresh, gpus)
