@@ -77,7 +77,7 @@ class ScrapingCollector:
         except ScrapeFailed as error:
             self._complain(str(error))
             return Collected()
-        except Exception as error:  # noqa: BLE001 - whatever a stranger sends must not end the reading
+        except Exception as error:  # noqa: BLE001 - no answer of an exporter may end the reading
             self._complain(f"{type(error).__name__}: {error}")
             return Collected()
         self._complain(f"{bad} lines cannot be parsed" if bad else "")

@@ -79,12 +79,12 @@ def test_questions_are_listed_newest_first_and_those_that_wait_oldest_first(stor
 
 def test_of_the_differences_of_the_shadow_the_newest_are_kept(store: Store) -> None:
     made = [
-        DifferenceRecord(cycle=cycle, at=float(cycle), words=(f"cycle {cycle}",), live=({"job": "j-1"},))
+        DifferenceRecord(cycle=cycle, at=float(cycle), texts=(f"cycle {cycle}",), live=({"job": "j-1"},))
         for cycle in range(1, 8)
     ]
     with store.write() as tx:
         tx.shadow.add(made)
-        tx.shadow.add([replace(made[0], words=("again",))])
+        tx.shadow.add([replace(made[0], texts=("again",))])
         assert tx.shadow.keep(3) == 4
         assert tx.shadow.newest(2) == [made[6], made[5]]
         assert tx.shadow.keep(3) == 0

@@ -218,8 +218,8 @@ def _every(view: MaintenanceView) -> str:
     days = view["every_days"]
     if days is None:
         return ONCE
-    words = [word for word, length in PERIODS.items() if length == days]
-    return words[0] if words else formats.count(days, "day")
+    names = [name for name, length in PERIODS.items() if length == days]
+    return names[0] if names else formats.count(days, "day")
 
 
 def _text(view: MaintenanceView) -> str:

@@ -160,7 +160,7 @@ def familiar(typed: Sequence[str]) -> list[str]:
     before, word, rest = list(typed[:place]), typed[place], list(typed[place + 1 :])
     if word == "help":
         return [*before, *familiar(rest), "--help"]
-    return before + _in_own_words(word, rest)
+    return before + _translated(word, rest)
 
 
 def first_word(typed: Sequence[str], start: int) -> int | None:
@@ -180,7 +180,7 @@ def first_word(typed: Sequence[str], start: int) -> int | None:
     return None
 
 
-def _in_own_words(word: str, rest: list[str]) -> list[str]:
+def _translated(word: str, rest: list[str]) -> list[str]:
     following = first_word(rest, 0)
     if word in VERBS_BEFORE_NOUNS and following is not None:
         found = _noun_first(word, rest, following)

@@ -150,8 +150,8 @@ def add_key(
     if "PRIVATE KEY" in text:
         # A private key is not even sent: it must not leave this machine.
         raise WrongUsage(f"{file} is a private key: never give it away", hint=f"Add the public one: {file}.pub")
-    words_of_key = text.split(None, 2)
-    comment = words_of_key[2].strip() if len(words_of_key) > 2 else ""
+    parts = text.split(None, 2)
+    comment = parts[2].strip() if len(parts) > 2 else ""
     with terminal.client() as client:
         view = client.people.add_ssh_key(name or comment[:63] or Path(file).stem, text)
     terminal.answer(view, f"Added key {view['name']} ({view['fingerprint']})")

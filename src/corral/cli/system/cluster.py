@@ -128,8 +128,8 @@ def clean(
             what = _counted(found[installation])
             terminal.confirm(f"End and remove {what} of installation {installation} in {name}?", assume_yes=yes)
             removed = leftovers.remove(api, namespace, installation)
-            words = f"Removed of {installation}: {_counted(removed)}."
-            terminal.answer({"installation": installation, **removed}, words)
+            text = f"Removed of {installation}: {_counted(removed)}."
+            terminal.answer({"installation": installation, **removed}, text)
             return
         withheld = leftovers.withheld_nodes(api)
     except (KubeconfigError, ApiError, ApiUnavailable, EngineUnavailable) as error:

@@ -29,7 +29,7 @@ def change_each(
             except ClientError as error:
                 if len(names) == 1:
                     raise
-                own = terminal.in_own_words(error)
+                own = terminal.explained(error)
                 failed.append(own)
                 terminal.note(problem(own) if terminal.has_json_errors else f"{name}: {readable(own)}")
             else:

@@ -62,7 +62,7 @@ def exit_code(error: ClientError) -> int:
             return REFUSED
 
 
-def in_words_of(error: ClientError, ctx: Any) -> ClientError:
+def explained_for(error: ClientError, ctx: Any) -> ClientError:
     """The server's error with the command's own flags and arguments instead of fields, and with a hint."""
     explained = f"`{ctx.command_path} --help` explains it."
     if isinstance(error, WrongUsage) and not error.hint:

@@ -21,7 +21,7 @@ import typer
 
 from corral.cli.habits.quick_values import QuickCommand
 from corral.cli.terminal import output as outputs
-from corral.cli.terminal.failures import WrongUsage, exit_code, in_words_of, problem, readable
+from corral.cli.terminal.failures import WrongUsage, exit_code, explained_for, problem, readable
 from corral.cli.terminal.formats import duration
 from corral.cli.terminal.missing_parts import missing_part
 from corral.cli.terminal.output import Output
@@ -112,12 +112,10 @@ WATCH_SECONDS = 2.0
 class Terminal:
     """The user or the script that runs a command: its input, output and options."""
 
-    def __init__(
-        self, options: Options, in_own_words: Callable[[ClientError], ClientError] = lambda error: error
-    ) -> None:
+    def __init__(self, options: Options, explained: Callable[[ClientError], ClientError] = lambda error: error) -> None:
         self._options = options
         #: an error of the server in the words of the command that runs
-        self.in_own_words = in_own_words
+        self.explained = explained
         self.output = Output.NAME if options.quiet else options.output or Output.TABLE
         #: whether the answer is a document: JSON, or another format for programs
         self.as_json = not self.output.is_for_people
@@ -345,14 +343,14 @@ def _with_terminal(function: Callable[..., None], *, shared: Mapping[str, Any]) 
         if ctx.invoked_subcommand is not None:
             keep_options(ctx, options)
             return
-        terminal = Terminal(options, functools.partial(in_words_of, ctx=ctx))
+        terminal = Terminal(options, functools.partial(explained_for, ctx=ctx))
         try:
             if typed.watch:
                 terminal.watching(functools.partial(function, terminal, **arguments))
             else:
                 function(terminal, **arguments)
         except ClientError as error:
-            raise terminal.fail(terminal.in_own_words(error)) from error
+            raise terminal.fail(terminal.explained(error)) from error
         except ModuleNotFoundError as error:
             if (refusal := missing_part(error)) is None:
                 raise

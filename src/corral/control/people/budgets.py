@@ -40,7 +40,7 @@ FORECAST_SECONDS = 7 * 86400.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Standing:
+class BudgetStatus:
     """One account in one unit: limits, what was spent in the present period, and the balance of all entries."""
 
     account: Account
@@ -276,23 +276,23 @@ def currency_of(tx: Transaction) -> str:
     return tx.meta.get(CURRENCY) or NO_CURRENCY
 
 
-def standings(tx: Transaction, caller: Caller, now: float) -> list[Standing]:
+def statuses(tx: Transaction, caller: Caller, now: float) -> list[BudgetStatus]:
     """Every account that has limits or entries and that the caller may see."""
     limited = {(record.account, record.unit): record for record in tx.budgets.all()}
     keys = [*limited, *(key for key in tx.budgets.accounts() if key not in limited)]
     visible = _visible_to(tx, caller)
     order = sorted(keys, key=lambda key: (key[0].kind is AccountKind.GROUP, key[0].name, key[1]))
     return [
-        _standing(tx, account, unit, limited.get((account, unit)), now)
+        _status(tx, account, unit, limited.get((account, unit)), now)
         for account, unit in order
         if visible is None or account in visible
     ]
 
 
-def standings_of(tx: Transaction, caller: Caller, account: Account, now: float) -> list[Standing]:
-    """The standings of one account, in each unit that it has limits or entries in."""
+def statuses_of(tx: Transaction, caller: Caller, account: Account, now: float) -> list[BudgetStatus]:
+    """The statuses of one account, in each unit that it has limits or entries in."""
     _check_visible(tx, caller, account)
-    found = [one for one in standings(tx, caller, now) if one.account == account]
+    found = [one for one in statuses(tx, caller, now) if one.account == account]
     if not found:
         check_account(tx, account)
     return found
@@ -324,7 +324,7 @@ def check_account(tx: Transaction, account: Account) -> None:
 _GRANTS = "grants"
 
 
-def _standing(tx: Transaction, account: Account, unit: Unit, record: BudgetRecord | None, now: float) -> Standing:
+def _status(tx: Transaction, account: Account, unit: Unit, record: BudgetRecord | None, now: float) -> BudgetStatus:
     period = Period.MONTH if record is None else record.period
     begin, end = period_at(period, now)
     sums = tx.budgets.sums(account, unit, begin, FOREVER if end is None else end)
@@ -335,7 +335,7 @@ def _standing(tx: Transaction, account: Account, unit: Unit, record: BudgetRecor
         recent = tx.budgets.sums(account, unit, since, FOREVER)
         spent = -sum(amount for kind, amount in recent.items() if kind is not EntryKind.GRANT)
         ends_at = budget_end(hard + sum(sums.values()), spent, now - since, now, end)
-    return Standing(
+    return BudgetStatus(
         account=account,
         unit=unit,
         period=period,

@@ -181,9 +181,9 @@ def _free_users(tx: Transaction, names: Sequence[str], *, field: str) -> list[Us
 
 def _members(tx: Transaction, group: GroupRecord, names: Sequence[str]) -> list[UserRecord]:
     users = _users(tx, names, field="remove_users")
-    strangers = [user.name for user in users if user.group != group.name]
-    if strangers:
-        raise Invalid(f"not in group {group.name}: {', '.join(strangers)}", field="remove_users", users=strangers)
+    outsiders = [user.name for user in users if user.group != group.name]
+    if outsiders:
+        raise Invalid(f"not in group {group.name}: {', '.join(outsiders)}", field="remove_users", users=outsiders)
     return users
 
 

@@ -257,8 +257,8 @@ def sign_in(work: Work, source: str, seen: IdentityRecord, member_of: Collection
         made = _on_board(work, platform, provider, identity, decision.group or provider.group, role)
         return SignInOutcome(identity=replace(identity, user=made.name), user=made, is_new=True)
     work.tx.providers.save_identities([identity])
-    stranger = Caller(name=PLATFORM, source=source)
-    work.record(stranger, "identity.refused", identity.login, detail={"provider": provider.id, "login": identity.login})
+    caller = Caller(name=PLATFORM, source=source)
+    work.record(caller, "identity.refused", identity.login, detail={"provider": provider.id, "login": identity.login})
     return SignInOutcome(identity=identity)
 
 

@@ -74,7 +74,7 @@ class DifferenceRecord:
 
     cycle: int
     at: float
-    words: tuple[str, ...]
+    texts: tuple[str, ...]
     #: starts as plain data: job, name, user, nodes with their GPUs, number of GPUs
     live: tuple[Mapping[str, Any], ...] = ()
     shadow: tuple[Mapping[str, Any], ...] = ()

@@ -83,7 +83,7 @@ def compared(cycle: CycleRecord, snapshot: ClusterSnapshot, live: Plan, shadow: 
     return DifferenceRecord(
         cycle=cycle.id,
         at=cycle.at,
-        words=(*texts[:SHOWN], *more),
+        texts=(*texts[:SHOWN], *more),
         live=tuple(_plain(snapshot, start) for start in live.starts[:SHOWN]),
         shadow=tuple(_plain(snapshot, start) for start in shadow.starts[:SHOWN]),
     )

@@ -48,10 +48,10 @@ def span_asked(now: float, *, days: float | None, since: float | None, until: fl
 
 def cluster_now(state: State) -> list[Change]:
     """The cluster as it is: rules, queues, nodes, quotas, groups and reservations, without jobs."""
-    return list(_standing(state.snapshot))
+    return list(_changes_without_jobs(state.snapshot))
 
 
-def _standing(snapshot: ClusterSnapshot) -> Iterator[Change]:
+def _changes_without_jobs(snapshot: ClusterSnapshot) -> Iterator[Change]:
     for change in snapshot.contents():
         if isinstance(change, PutJob):
             # They come last, and may be very many.

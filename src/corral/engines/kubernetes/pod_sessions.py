@@ -46,13 +46,13 @@ class PodSessions:
         if pod is None:
             raise LaunchRefused(f"instance {rank} of {attempt_id} does not run")
         workdir, venv = place_of_program(pod)
-        words = [workdir, venv, annotations_of(pod).get(START_ANNOTATION, ""), *command]
+        arguments = [workdir, venv, annotations_of(pod).get(START_ANNOTATION, ""), *command]
         try:
             return await open_command(
                 self._api.access,
                 self._api_path(pod),
                 CONTAINER,
-                ["/bin/sh", "-c", _SCRIPT, "corral-shell", *words],
+                ["/bin/sh", "-c", _SCRIPT, "corral-shell", *arguments],
                 has_terminal=has_terminal,
                 has_input=has_input,
             )

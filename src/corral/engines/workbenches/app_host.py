@@ -92,18 +92,18 @@ class AppHost:
     def command(self) -> tuple[list[str], dict[str, str]]:
         values = {"{port}": str(self._port), "{socket}": self._socket}
         env = {name: filled(value, values) for name, value in self._settings.get("env", {}).items()}
-        words = self._settings["command"]
+        arguments = self._settings["command"]
         if self._settings.get("is_known"):
-            words = [filled(word, values) for word in words]
+            arguments = [filled(word, values) for word in arguments]
         # What the user sets goes first.
-        return words, {**env, **os.environ, PORT_VARIABLE: str(self._port)}
+        return arguments, {**env, **os.environ, PORT_VARIABLE: str(self._port)}
 
     async def run(self) -> int:
-        words, env = self.command()
+        arguments, env = self.command()
         try:
-            self._child = subprocess.Popen(words, env=env)
+            self._child = subprocess.Popen(arguments, env=env)
         except OSError as error:
-            say(f"{words[0]} cannot be started: {error.strerror}")
+            say(f"{arguments[0]} cannot be started: {error.strerror}")
             return 127 if isinstance(error, FileNotFoundError) else 126
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -20,7 +20,7 @@ from typing import NoReturn
 
 #: How long a client has to present the certificate, and how many may do so at a time.
 HANDSHAKE_SECONDS = 10.0
-MAX_STRANGERS = 64
+MAX_UNAUTHENTICATED = 64
 _PORT_TRIES = 50
 _PIECE_BYTES = 1 << 16
 #: A machine that is gone sends nothing: after about a minute its connections are closed.
@@ -68,23 +68,23 @@ class Relay:
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
-        strangers = asyncio.Semaphore(MAX_STRANGERS)
+        unauthenticated = asyncio.Semaphore(MAX_UNAUTHENTICATED)
         tasks: set[asyncio.Task[None]] = set()
         while True:
-            await strangers.acquire()
+            await unauthenticated.acquire()
             try:
                 accepted, _ = await loop.sock_accept(self._listener)
             except OSError as error:
                 # Too many open files, or a client that hung up while waiting: the next one may succeed.
                 say(f"a connection was not accepted: {error}")
-                strangers.release()
+                unauthenticated.release()
                 await asyncio.sleep(0.1)
                 continue
-            task = loop.create_task(self._serve(accepted, strangers))
+            task = loop.create_task(self._serve(accepted, unauthenticated))
             tasks.add(task)
             task.add_done_callback(tasks.discard)
 
-    async def _serve(self, accepted: socket.socket, strangers: asyncio.Semaphore) -> None:
+    async def _serve(self, accepted: socket.socket, unauthenticated: asyncio.Semaphore) -> None:
         try:
             outside = await self._accept_client(accepted)
         except OSError:
@@ -92,7 +92,7 @@ class Relay:
             accepted.close()
             return
         finally:
-            strangers.release()
+            unauthenticated.release()
         try:
             inside = await asyncio.open_unix_connection(self._target)
         except OSError:

@@ -27,7 +27,7 @@ from corral.server.auth.tickets import Ticket, TicketOffice
 
 log = logging.getLogger("corral.server.auth")
 
-_ERROR_WORD = re.compile(r"[a-z_]{1,64}")
+_ERROR_CODE = re.compile(r"[a-z_]{1,64}")
 #: Answers to an invented code that mean: the client itself was accepted.
 _UNKNOWN_CODE = frozenset({"invalid_grant", "bad_verification_code"})
 _UNKNOWN_CLIENT = frozenset({"invalid_client", "unauthorized_client", "incorrect_client_credentials"})
@@ -136,7 +136,7 @@ class SignIn:
             if error.error in _UNKNOWN_CLIENT:
                 hint = "Copy both from the provider once more; a secret may have been replaced there."
                 return Check(name="client", state="fail", detail="client id or secret are not accepted", hint=hint)
-            said = _word(error.error)
+            said = _error_code(error.error)
             return Check(name="client", state="warn", detail=f"the provider answers {said}", hint="Try to sign in.")
         except (ProviderFailed, httpx.HTTPError, ValueError) as error:
             return Check(name="client", state="fail", detail=str(error) or type(error).__name__, hint="Try again.")
@@ -178,7 +178,7 @@ async def _exchanged(client: Any, endpoints: Endpoints, *, code: str, verifier: 
         if error.error in _UNKNOWN_CLIENT:
             hint = "An operator has to correct the client id or secret of this provider."
             raise ProviderFailed("The provider does not know this server.", hint=hint) from None
-        raise ProviderFailed(f"The provider answers {_word(error.error)}.") from None
+        raise ProviderFailed(f"The provider answers {_error_code(error.error)}.") from None
     except (httpx.HTTPError, ValueError) as error:
         reason = str(error) or type(error).__name__
         raise ProviderFailed(f"The provider cannot be reached: {reason}", hint="Try again in a moment.") from None
@@ -239,8 +239,8 @@ def _refused(provider: ProviderRecord, error: str) -> ProviderFailed:
     """The provider's own description is not shown: any site could have put it into the address."""
     if error == "access_denied":
         return ProviderFailed(f"Signing in with {provider.title} was refused there.", slug="sign-in-denied", status=403)
-    return ProviderFailed(f"{provider.title} answers {_word(error)}.", slug="sign-in-denied", status=400)
+    return ProviderFailed(f"{provider.title} answers {_error_code(error)}.", slug="sign-in-denied", status=400)
 
 
-def _word(error: Any) -> str:
-    return error if isinstance(error, str) and _ERROR_WORD.fullmatch(error) else "with an error"
+def _error_code(error: Any) -> str:
+    return error if isinstance(error, str) and _ERROR_CODE.fullmatch(error) else "with an error"

@@ -1,8 +1,8 @@
 """Throttles sign-ins with passwords: pauses grow with every failed attempt.
 
 Failures are counted per user and address, so that wrong passwords from elsewhere never lock a user out. Two further
-counts limit strangers: per address over all users, and per user over all addresses. They apply only if this user has
-not signed in from this address before.
+counts are kept: per address over all users, and per user over all addresses. They apply only if this user has not
+signed in from this address before.
 
 Attempts count when they begin and are subtracted when they succeed, so that simultaneous attempts are counted, too.
 """

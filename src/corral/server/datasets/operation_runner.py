@@ -80,7 +80,7 @@ class OperationRunner:
         self._notify = notify
         self._guard = threading.Lock()
         #: the progress, process, subject and user of each running operation
-        self._standing: dict[str, dict[str, Any]] = {}
+        self._progress: dict[str, dict[str, Any]] = {}
         self._processes: dict[str, subprocess.Popen[str]] = {}
         self._busy: dict[str, str] = {}
         self._users: dict[str, str] = {}
@@ -113,10 +113,10 @@ class OperationRunner:
         for process in processes:
             process.kill()
 
-    def standing(self, operation_id: str) -> Mapping[str, Any] | None:
+    def progress(self, operation_id: str) -> Mapping[str, Any] | None:
         """The progress of a running operation; None if it is not running."""
         with self._guard:
-            return self._standing.get(operation_id)
+            return self._progress.get(operation_id)
 
     # ---------------------------------------------------------------- starting operations
 
@@ -153,7 +153,7 @@ class OperationRunner:
             with self._guard:
                 self._busy.pop(operation_id, None)
                 self._users.pop(operation_id, None)
-                self._standing.pop(operation_id, None)
+                self._progress.pop(operation_id, None)
             self._worker.wake()
 
     def _do(self, operation_id: str) -> None:
@@ -179,7 +179,7 @@ class OperationRunner:
             os.setpriority(os.PRIO_PROCESS, process.pid, NICENESS)
             with self._guard:
                 self._processes[operation.id] = process
-                self._standing[operation.id] = _standing({})
+                self._progress[operation.id] = _shown_progress({})
             ended = self._converse(operation, order, process)
         finally:
             with self._guard:
@@ -261,16 +261,16 @@ class OperationRunner:
         return False
 
     def _report_progress(self, operation: OperationRecord, progress: Mapping[str, Any]) -> None:
-        standing = _standing(progress)
+        shown = _shown_progress(progress)
         with self._guard:
-            self._standing[operation.id] = standing
+            self._progress[operation.id] = shown
         data = {
             "id": operation.id,
             "kind": operation.kind.value,
             "dataset": operation.dataset,
             "target": operation.target,
         }
-        self._notify("dataset", "dataset.progress", {**data, **standing})
+        self._notify("dataset", "dataset.progress", {**data, **shown})
 
     def _answered(self, operation: OperationRecord, message: Mapping[str, Any]) -> Message:
         try:
@@ -395,7 +395,7 @@ def _send(pipe: IO[str], message: Message) -> None:
     pipe.flush()
 
 
-def _standing(progress: Mapping[str, Any]) -> dict[str, Any]:
+def _shown_progress(progress: Mapping[str, Any]) -> dict[str, Any]:
     total = progress.get("bytes_total")
     return {
         "phase": progress.get("phase", "starting"),

@@ -48,19 +48,19 @@ class Veil:
         if self.caller.may(Function.SEE_OTHERS_JOBS):
             return explanation
         reasons = tuple(
-            replace(reason, detail=self._words(reason.detail), jobs=tuple(filter(self._shows, reason.jobs)))
+            replace(reason, detail=self._hide_ids(reason.detail), jobs=tuple(filter(self._shows, reason.jobs)))
             for reason in explanation.reasons
         )
-        return replace(explanation, summary=self._words(explanation.summary), reasons=reasons)
+        return replace(explanation, summary=self._hide_ids(explanation.summary), reasons=reasons)
 
     def _shows(self, job_id: str) -> bool:
         job = self.jobs.get(job_id)
         return job is not None and not self.hides(job)
 
-    def _words(self, text: str) -> str:
-        return _JOB.sub(lambda found: found[0] if self._shows(found[1]) else self._whose(found), text)
+    def _hide_ids(self, text: str) -> str:
+        return _JOB.sub(lambda found: found[0] if self._shows(found[1]) else self._replacement(found), text)
 
-    def _whose(self, found: re.Match[str]) -> str:
+    def _replacement(self, found: re.Match[str]) -> str:
         job = self.jobs.get(found[1])
         # The text in parentheses may be the job's name, or its state.
         rest = "" if found[2] is None or (job is not None and job.name == found[2]) else f" ({found[2]})"

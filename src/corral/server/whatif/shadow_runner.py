@@ -39,7 +39,7 @@ _ANSWER_SECONDS = 30.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ShadowStanding:
+class ShadowProgress:
     counts: Counts = field(default_factory=Counts)
     behind: int = 0
     last: CycleRecord | None = None
@@ -64,7 +64,7 @@ class ShadowRunner:
         self._look_seconds = look_seconds
         self._changed = threading.Event()
         self._guard = threading.Lock()
-        self._standing = ShadowStanding()
+        self._progress = ShadowProgress()
         self._process: subprocess.Popen[bytes] | None = None
         self._worker = Worker("shadowing", self._round, every_seconds=REST_SECONDS, interrupt=self._interrupt)
 
@@ -86,9 +86,9 @@ class ShadowRunner:
         self._end_process()
 
     @property
-    def standing(self) -> ShadowStanding:
+    def progress(self) -> ShadowProgress:
         with self._guard:
-            return self._standing
+            return self._progress
 
     # ---------------------------------------------------------------- the thread
 
@@ -98,14 +98,14 @@ class ShadowRunner:
         try:
             with self._store.read() as tx:
                 record, counts = shadow.known(tx), shadow.counts_of(tx)
-            self._stand(ShadowStanding(counts=counts))
+            self._set_progress(ShadowProgress(counts=counts))
             if record is None or record.stopped_at is not None:
                 return IDLE_SECONDS
             self._follow(record, counts)
         except WorkerFailed as error:
             if not self._worker.is_stopping:
                 log.warning("the shadow policy starts again: %s", error)
-                counts = replace(self.standing.counts, failed=self.standing.counts.failed + 1)
+                counts = replace(self.progress.counts, failed=self.progress.counts.failed + 1)
                 self._controller.execute(shadow.note, [], counts).result(_ANSWER_SECONDS)
                 return REST_SECONDS
         finally:
@@ -134,7 +134,7 @@ class ShadowRunner:
             if cycles:
                 self._note([item for item in found if item is not None], counts)
             # After the commit: counted differences can be read.
-            self._stand(ShadowStanding(counts=counts, behind=max(0, behind - len(cycles)), last=last))
+            self._set_progress(ShadowProgress(counts=counts, behind=max(0, behind - len(cycles)), last=last))
             if len(cycles) < PORTION:
                 self._changed.wait(self._look_seconds)
 
@@ -142,11 +142,11 @@ class ShadowRunner:
         self._controller.execute(shadow.note, differences, counts).result(_ANSWER_SECONDS)
         if differences:
             newest = differences[-1]
-            self._notify("shadow", "shadow.differed", {"cycle": newest.cycle, "words": list(newest.words)})
+            self._notify("shadow", "shadow.differed", {"cycle": newest.cycle, "words": list(newest.texts)})
 
-    def _stand(self, standing: ShadowStanding) -> None:
+    def _set_progress(self, progress: ShadowProgress) -> None:
         with self._guard:
-            self._standing = standing
+            self._progress = progress
 
     # ---------------------------------------------------------------- the process
 

@@ -55,7 +55,7 @@ _LAST_CHARACTERS = 400
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Standing:
+class SimulationProgress:
     """Progress of a simulation."""
 
     phase: str = "waiting"
@@ -90,7 +90,7 @@ class SimulationRunner:
         self._guard = threading.Lock()
         self._current: str | None = None
         self._unwanted: set[str] = set()
-        self._standing = Standing()
+        self._progress = SimulationProgress()
         self._is_swept = False
         self._worker = Worker("simulating", self._round, every_seconds=IDLE_SECONDS)
 
@@ -115,10 +115,10 @@ class SimulationRunner:
         if remove:
             shutil.rmtree(self._of(simulation_id), ignore_errors=True)
 
-    def standing(self, simulation_id: str) -> Standing | None:
+    def progress(self, simulation_id: str) -> SimulationProgress | None:
         """The progress of a running simulation."""
         with self._guard:
-            return self._standing if simulation_id == self._current else None
+            return self._progress if simulation_id == self._current else None
 
     def keep_trace(self, simulation_id: str, jobs: Iterable[PastJob]) -> None:
         """Store the jobs of a trace."""
@@ -184,7 +184,7 @@ class SimulationRunner:
         if record is None:
             return
         with self._guard:
-            self._current, self._standing = simulation_id, Standing(phase="reading")
+            self._current, self._progress = simulation_id, SimulationProgress(phase="reading")
             self._unwanted.discard(simulation_id)
         folder = self._of(simulation_id)
         try:
@@ -238,7 +238,7 @@ class SimulationRunner:
         notified_at = 0.0
         while worker.poll() is None:
             now = time.monotonic()
-            self._see(folder, now - begun)
+            self._read_progress(folder, now - begun)
             if now >= notified_at + NOTIFY_SECONDS:
                 notified_at = now
                 self._report_progress(simulation_id)
@@ -248,13 +248,13 @@ class SimulationRunner:
                 raise Unwanted
             self._worker.pause(LOOK_SECONDS)
 
-    def _see(self, folder: Path, seconds: float) -> None:
+    def _read_progress(self, folder: Path, seconds: float) -> None:
         progress = orders.read_json(folder / orders.PROGRESS)
         if progress is None:
             return
         fraction = progress["fraction"]
         with self._guard:
-            self._standing = Standing(
+            self._progress = SimulationProgress(
                 phase=progress["phase"],
                 fraction=fraction,
                 ended_jobs=progress["ended_jobs"],
@@ -263,17 +263,17 @@ class SimulationRunner:
             )
 
     def _report_progress(self, simulation_id: str) -> None:
-        standing = self._standing
+        progress = self._progress
         self._notify(
             "simulation",
             "simulation.progress",
             {
                 "id": simulation_id,
                 "state": "working",
-                "fraction": standing.fraction,
-                "phase": standing.phase,
-                "ended_jobs": standing.ended_jobs,
-                "jobs": standing.jobs,
+                "fraction": progress.fraction,
+                "phase": progress.phase,
+                "ended_jobs": progress.ended_jobs,
+                "jobs": progress.jobs,
             },
         )
 

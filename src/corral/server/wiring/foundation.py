@@ -223,8 +223,8 @@ def _record_takeover(foundation: Foundation, former: StoreHolder | None, claim: 
     if former is None or former.is_same(claim):
         return
     unseen = home_ownership.unseen(former, claim)
-    for words in unseen:
-        log.warning("%s", words)
+    for message in unseen:
+        log.warning("%s", message)
     detail = {"home": claim.path, "host": claim.host, "from": former.path, "from_host": former.host, "unseen": unseen}
     foundation.controller.execute(lambda work: work.record(SYSTEM, "server.took-over", claim.home, detail=detail))
 

@@ -92,7 +92,7 @@ class SqlShadowTable:
             {
                 "cycle": item.cycle,
                 "at": item.at,
-                "body": row_codec.to_json({"words": item.words, "live": item.live, "shadow": item.shadow}),
+                "body": row_codec.to_json({"words": item.texts, "live": item.live, "shadow": item.shadow}),
             }
             for item in differences
         ]
@@ -156,7 +156,7 @@ def _difference_of(row: Any) -> DifferenceRecord:
     return DifferenceRecord(
         cycle=row.cycle,
         at=row.at,
-        words=tuple(body["words"]),
+        texts=tuple(body["words"]),
         live=tuple(body["live"]),
         shadow=tuple(body["shadow"]),
     )

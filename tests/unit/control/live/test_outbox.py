@@ -69,14 +69,14 @@ class SlowEngine(RecordingEngine):
 class UnreliableEngine(SlowEngine):
     """Refuses the first few orders about each attempt."""
 
-    def __init__(self, moods: dict[tuple[str, str], int]) -> None:
+    def __init__(self, refusals: dict[tuple[str, str], int]) -> None:
         super().__init__()
-        self.moods = dict(moods)
+        self.refusals = dict(refusals)
 
     def _note(self, what: str, attempt_id: str) -> None:
-        left = self.moods.get((what, attempt_id), 0)
+        left = self.refusals.get((what, attempt_id), 0)
         if left:
-            self.moods[what, attempt_id] = left - 1
+            self.refusals[what, attempt_id] = left - 1
             raise EngineUnavailable("not now")
         super()._note(what, attempt_id)
 
@@ -318,19 +318,19 @@ def test_the_last_word_about_a_node_counts(lane: Lane, monkeypatch: pytest.Monke
     assert lane.engine.tried.count(("withhold", "n1")) == 1
 
 
-MOODS = st.dictionaries(
+REFUSALS = st.dictionaries(
     st.tuples(st.sampled_from(("launch", "stop", "forget")), st.sampled_from([f"{job}.1" for job in JOBS[:4]])),
     st.integers(1, 3),
 )
 
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(moods=MOODS, stopped=st.sets(st.sampled_from(JOBS[:4])))
+@given(refusals=REFUSALS, stopped=st.sets(st.sampled_from(JOBS[:4])))
 def test_whatever_fails_in_between_everything_is_done_once_and_in_order(
-    moods: dict[tuple[str, str], int], stopped: set[str], monkeypatch: pytest.MonkeyPatch
+    refusals: dict[tuple[str, str], int], stopped: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("corral.control.live.outbox.RETRY_SECONDS", 0.001)
-    lane = Lane(UnreliableEngine(moods))
+    lane = Lane(UnreliableEngine(refusals))
     for job in JOBS[:4]:
         lane.put(LaunchEffect(order=order(job)))
         if job in stopped:
@@ -343,7 +343,7 @@ def test_whatever_fails_in_between_everything_is_done_once_and_in_order(
     lane.outbox.close()
     for job in JOBS[:4]:
         orders = [what for what, whose in lane.done() if whose == f"{job}.1"]
-        launch = [] if job in stopped and moods.get(("launch", f"{job}.1")) else ["launch"]
+        launch = [] if job in stopped and refusals.get(("launch", f"{job}.1")) else ["launch"]
         assert orders == [*launch, *(["stop"] if job in stopped else []), "forget"]
 
 

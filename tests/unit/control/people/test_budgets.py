@@ -46,12 +46,12 @@ def limit(desk: Desk, account: Account = OF_ANN, unit: Unit = GPU_HOURS, **value
     desk.do(budgets.set_budget, ROOT, account, unit, **given)
 
 
-def standing(desk: Desk, account: Account = OF_ANN, unit: Unit = GPU_HOURS) -> budgets.Standing:
+def budget_status(desk: Desk, account: Account = OF_ANN, unit: Unit = GPU_HOURS) -> budgets.BudgetStatus:
     assert desk.loaded().snapshot.budgets == desk.state.snapshot.budgets, "the store says the same"
     assert dict(desk.loaded().charged_until) == dict(desk.state.charged_until)
     with desk.store.read() as tx:
         assert_charged_once(tx)
-        found = budgets.standings_of(tx, ROOT, account, desk.now)
+        found = budgets.statuses_of(tx, ROOT, account, desk.now)
     return next(one for one in found if one.unit is unit)
 
 
@@ -121,10 +121,10 @@ def test_work_lost_by_the_platform_is_refunded(staffed: Desk, reason: EndReason)
     (job,) = staffed.started(draft(gpus=4))
     staffed.now += HOUR
     staffed.do(budgets.settle)
-    assert standing(staffed).charged_micro == 4 * MICRO
+    assert budget_status(staffed).charged_micro == 4 * MICRO
     staffed.now += HOUR
     assert ended(staffed, job, reason).state is JobState.QUEUED
-    found = standing(staffed)
+    found = budget_status(staffed)
     assert (found.charged_micro, found.refunded_micro, found.spent_micro) == (4 * MICRO, 4 * MICRO, 0)
     assert found.balance_micro == 0
 
@@ -153,7 +153,7 @@ def test_time_after_an_end_that_is_reported_late_is_refunded(staffed: Desk) -> N
     staffed.now += 2 * HOUR
     staffed.do(budgets.settle)
     staffed.hear(staffed.job(job.id), AttemptPhase.ENDED, EndReason.EXIT_CODE, exit_code=0, at=began + HOUR)
-    found = standing(staffed)
+    found = budget_status(staffed)
     assert (found.charged_micro, found.refunded_micro) == (2 * MICRO, MICRO)
 
 
@@ -170,7 +170,7 @@ def test_an_attempt_that_is_settled_and_lost_in_one_transaction_is_refunded(staf
         report(work, status)
 
     staffed.do(turn)
-    assert standing(staffed).refunded_micro == MICRO
+    assert budget_status(staffed).refunded_micro == MICRO
 
 
 def test_two_charges_can_begin_within_a_millisecond(staffed: Desk) -> None:
@@ -181,7 +181,7 @@ def test_two_charges_can_begin_within_a_millisecond(staffed: Desk) -> None:
         staffed.now += seconds
         staffed.do(budgets.settle)
     ended(staffed, job)
-    standing(staffed)
+    budget_status(staffed)
 
 
 def test_an_owner_who_requeues_pays(staffed: Desk) -> None:
@@ -190,7 +190,7 @@ def test_an_owner_who_requeues_pays(staffed: Desk) -> None:
     staffed.now += HOUR
     staffed.do(jobs.requeue, ANN, job.id)
     ended(staffed, job)
-    assert standing(staffed).spent_micro == MICRO
+    assert budget_status(staffed).spent_micro == MICRO
 
 
 def test_a_hard_limit_holds_further_jobs_and_says_by_how_much(staffed: Desk) -> None:
@@ -213,7 +213,7 @@ def test_a_hard_limit_holds_further_jobs_and_says_by_how_much(staffed: Desk) -> 
 
     staffed.do(budgets.grant, ROOT, OF_GROUP, GPU_HOURS, 5 * MICRO, "for the deadline")
     assert staffed.cycle() == [waits.id]
-    found = standing(staffed, OF_GROUP)
+    found = budget_status(staffed, OF_GROUP)
     assert (found.granted_micro, found.spent_micro, found.left_micro) == (5 * MICRO, -2 * MICRO, 4 * MICRO)
 
 
@@ -228,7 +228,7 @@ def test_a_new_month_begins_with_nothing_spent(staffed: Desk) -> None:
     staffed.do(budgets.settle)
     assert staffed.state.needs_cycle
     assert staffed.cycle() == [waits.id]
-    found = standing(staffed)
+    found = budget_status(staffed)
     assert (found.spent_micro, found.balance_micro) == (0, -2 * MICRO)
 
 
@@ -238,19 +238,19 @@ def test_a_forecast_of_the_end_of_a_budget(staffed: Desk) -> None:
     (job,) = staffed.started(draft(gpus=2))
     staffed.now += HOUR
     ended(staffed, job)
-    assert standing(staffed).ends_at == staffed.now + 7 * 86400.0, "half of it in seven days"
+    assert budget_status(staffed).ends_at == staffed.now + 7 * 86400.0, "half of it in seven days"
 
 
 def test_callers_see_their_own_account_and_their_groups(staffed: Desk) -> None:
     limit(staffed)
     limit(staffed, OF_GROUP)
     with staffed.store.read() as tx:
-        assert {str(one.account) for one in budgets.standings(tx, ANN, 0.0)} == {"user ann", "group default"}
-        assert {str(one.account) for one in budgets.standings(tx, BOB, 0.0)} == {"group default"}
+        assert {str(one.account) for one in budgets.statuses(tx, ANN, 0.0)} == {"user ann", "group default"}
+        assert {str(one.account) for one in budgets.statuses(tx, BOB, 0.0)} == {"group default"}
         with pytest.raises(Forbidden):
             budgets.statement(tx, BOB, OF_ANN, GPU_HOURS, 0.0, 1.0)
         with pytest.raises(Forbidden):
-            budgets.standings_of(tx, BOB, OF_ANN, 0.0)
+            budgets.statuses_of(tx, BOB, OF_ANN, 0.0)
 
 
 def test_only_operators_change_budgets_and_wrong_values_are_refused(staffed: Desk) -> None:
@@ -302,7 +302,7 @@ def test_the_books_are_balanced_after_any_history(
         for act, number, seconds in acts:
             desk.now += seconds
             _do(desk, act, number)
-        standing(desk)
+        budget_status(desk)
 
 
 def _do(desk: Desk, act: str, number: int) -> None:

@@ -53,7 +53,7 @@ def job(number: int, gpus: int, at: float, priority: int = 5) -> Job:
 def reported(cycles: list[CycleRecord], **plain: object) -> list[tuple[str, ...]]:
     shadow = Shadow(scenario_of(plain))
     found = [shadow.follow(cycle) for cycle in cycles]
-    return [item.words for item in found if item is not None]
+    return [item.texts for item in found if item is not None]
 
 
 def test_another_order_of_two_for_one_place() -> None:
@@ -64,7 +64,7 @@ def test_another_order_of_two_for_one_place() -> None:
     shadow = Shadow(scenario_of({"queues": {"*": {"policy": "priority"}}}))
     found = [item for item in map(shadow.follow, cycles) if item is not None]
     assert found
-    assert any("would have started j-5 before j-3" in item.words for item in found)
+    assert any("would have started j-5 before j-3" in item.texts for item in found)
     assert found[0].live[0]["job"] == "j-3"
     assert {start["job"] for start in found[0].shadow} == {"j-4", "j-5"}
 

@@ -105,7 +105,7 @@ def test_only_the_workbenchs_own_key_opens(keys: WorkbenchKeys, key: str, tmp_pa
             assert await reported(port, careless()) == b"", "no key"
             assert await reported(port, with_key_of_another(keys, tmp_path)) == b"", "the key of another workbench"
             assert b"WORD" not in await reported(port, None), "no TLS"
-            assert await reported(port, keys.context("j-1")) == b"WORD\n", "strangers leave nothing behind"
+            assert await reported(port, keys.context("j-1")) == b"WORD\n", "refused connections leave nothing behind"
 
     run(story)
 
@@ -125,7 +125,7 @@ def test_a_silent_client_is_disconnected_and_delays_no_other(
     keys: WorkbenchKeys, key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(workbench_relay, "HANDSHAKE_SECONDS", 0.05)
-    monkeypatch.setattr(workbench_relay, "MAX_STRANGERS", 2)
+    monkeypatch.setattr(workbench_relay, "MAX_UNAUTHENTICATED", 2)
 
     async def story() -> None:
         async with relayed(key, tmp_path / "sock") as port:

@@ -122,8 +122,8 @@ class ExecPlugin:
         except subprocess.TimeoutExpired as error:
             raise CredentialError(f"exec plugin {name}: no answer within {PLUGIN_SECONDS:g} s") from error
         if done.returncode != 0:
-            words = done.stderr.decode(errors="replace").strip()[-300:]
-            raise CredentialError(f"exec plugin {name}: exit code {done.returncode}: {words}")
+            errors = done.stderr.decode(errors="replace").strip()[-300:]
+            raise CredentialError(f"exec plugin {name}: exit code {done.returncode}: {errors}")
         return _parsed(name, done.stdout)
 
 

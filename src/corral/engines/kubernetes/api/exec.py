@@ -19,8 +19,8 @@ LONGEST_SECONDS = 10.0
 def run_in_pod(access: Access, path: str, container: str, command: tuple[str, ...]) -> None:
     """Run the command and wait for its end, up to LONGEST_SECONDS; its output and its exit code are not read. Raises
     ApiError and ApiUnavailable."""
-    words = [("command", word) for word in command]
-    query = [*words, ("container", container), ("stdout", "true"), ("stderr", "true")]
+    arguments = [("command", word) for word in command]
+    query = [*arguments, ("container", container), ("stdout", "true"), ("stderr", "true")]
     with opening():
         token = access.credential.token()
         with connect(address_of(access, f"{path}/exec", query), **options(access, token, _PROTOCOL)) as connection:

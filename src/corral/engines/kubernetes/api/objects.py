@@ -128,5 +128,5 @@ def _micros(text: str) -> str:
     return re.sub(r"\.(\d{6})\d+", r".\1", text)
 
 
-def joined(words: Iterable[str]) -> str:
-    return "; ".join(word for word in words if word)
+def joined(texts: Iterable[str]) -> str:
+    return "; ".join(text for text in texts if text)

@@ -136,8 +136,8 @@ def _from_container(pod: Json, end: Json, known: Known) -> InstanceExit:
         return exit(EndReason.LAUNCH_ERROR, report.message, None)
     if report is not None and report.word == "timed_out":
         limit = known.limit_seconds
-        words = "reached its time limit" if limit is None else f"reached its time limit of {limit:g} s"
-        return exit(EndReason.TIMED_OUT, words)
+        text = "reached its time limit" if limit is None else f"reached its time limit of {limit:g} s"
+        return exit(EndReason.TIMED_OUT, text)
     if report is None or report.word == "stopped":
         if not known.was_stopped and (outside := _from_outside(pod)) is not None:
             return exit(*outside)
@@ -168,23 +168,23 @@ def _never_began(pod: Json, known: Known) -> InstanceExit:
     reason, message = str(status.get("reason") or ""), str(status.get("message") or "")
     if (outside := _from_outside(pod)) is not None:
         return InstanceExit(reason=outside[0], ended_at=known.now, message=outside[1])
-    words = f"the kubelet of its node rejected it: {reason or 'no reason given'}{f': {message}' if message else ''}"
-    return InstanceExit(reason=EndReason.PREEMPTED, ended_at=known.now, message=words)
+    text = f"the kubelet of its node rejected it: {reason or 'no reason given'}{f': {message}' if message else ''}"
+    return InstanceExit(reason=EndReason.PREEMPTED, ended_at=known.now, message=text)
 
 
 def _from_outside(pod: Json) -> tuple[EndReason, str] | None:
     """Why Kubernetes, or another user of it, ended the pod; None if neither did."""
     status = pod.get("status") or {}
-    words = str(status.get("message") or "")
-    if "exceeds" in words and "storage" in words:
-        return EndReason.DISK_QUOTA, words
+    text = str(status.get("message") or "")
+    if "exceeds" in text and "storage" in text:
+        return EndReason.DISK_QUOTA, text
     target = condition(pod, "DisruptionTarget")
     known = _DISRUPTIONS.get(str(target.get("reason"))) if target.get("status") == "True" else None
     if known is None and (known := _STATUS_REASONS.get(str(status.get("reason")))) is None:
         if is_leaving(pod):
             return EndReason.LOST, "another user of Kubernetes deleted its pod"
         return None
-    detail = words or str(target.get("message") or "")
+    detail = text or str(target.get("message") or "")
     return known[0], f"{known[1]}: {detail}" if detail else known[1]
 
 

@@ -72,11 +72,11 @@ class PodCommands:
             self._create(self._pods, pod)
         except ApiConflict:
             there = asked(lambda: self._api.get(f"{self._pods}/{name_of(pod)}"))
-            words = f"there is a pod {name_of(pod)} in Kubernetes that is not this attempt's"
+            message = f"there is a pod {name_of(pod)} in Kubernetes that is not this attempt's"
             if _owner(there) != _owner(pod):
-                raise NameTaken(words) from None
+                raise NameTaken(message) from None
             if key_of(there) != key_of(pod):
-                raise EarlierPod(words) from None
+                raise EarlierPod(message) from None
 
     def create_secret(self, secret: Json) -> None:
         try:

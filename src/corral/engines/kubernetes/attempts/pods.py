@@ -238,8 +238,8 @@ def limit_of_program(pod: Json) -> float | None:
 
 def place_of_program(pod: Json) -> tuple[str, str]:
     """The working directory and the virtual environment that the wrapper of a pod was given."""
-    words = pod["spec"]["containers"][0]["command"][_FIRST_ARGUMENT:]
-    return words[3].replace("$$", "$"), words[4].replace("$$", "$")
+    arguments = pod["spec"]["containers"][0]["command"][_FIRST_ARGUMENT:]
+    return arguments[3].replace("$$", "$"), arguments[4].replace("$$", "$")
 
 
 def _literal(text: str) -> str:

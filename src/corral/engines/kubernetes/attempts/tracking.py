@@ -141,8 +141,8 @@ class PodTracker:
         is_there = self._nodes.get(name) is not None
         if not pod["spec"].get("nodeName") or (is_there and name not in self._nodes.lost()):
             return None
-        words = "Kubernetes hears nothing from its node" if is_there else "its node is gone from Kubernetes"
-        return lost(words, now, EndReason.NODE_LOST)
+        message = "Kubernetes hears nothing from its node" if is_there else "its node is gone from Kubernetes"
+        return lost(message, now, EndReason.NODE_LOST)
 
     def _help_begin(self, attempt: Attempt, pods: Mapping[int, Json], now: float) -> None:
         """Open the gates of a gang, let it begin when all its pods are there, and take back what does not begin."""

@@ -1,4 +1,4 @@
-"""Why a pod has not begun: Kubernetes' own words, and whether it ever will. Pure."""
+"""Why a pod has not begun: the message of Kubernetes, and whether it ever will. Pure."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ class Wait:
 def wait_of(pod: Json) -> Wait:
     """The reason why a pod waits whose container has not been started."""
     if not pod["spec"].get("nodeName"):
-        words = str(condition(pod, "PodScheduled").get("message") or "")
-        return Wait(kind=WaitKind.UNPLACED, message=words or "not placed yet")
+        text = str(condition(pod, "PodScheduled").get("message") or "")
+        return Wait(kind=WaitKind.UNPLACED, message=text or "not placed yet")
     waiting = (container_status(pod).get("state") or {}).get("waiting") or {}
-    reason, words = str(waiting.get("reason") or ""), str(waiting.get("message") or "")
-    message = f"{reason}: {words}" if words else reason or "its node prepares it"
+    reason, text = str(waiting.get("reason") or ""), str(waiting.get("message") or "")
+    message = f"{reason}: {text}" if text else reason or "its node prepares it"
     if reason in _NEVER:
         return Wait(kind=WaitKind.NEVER, message=message, reason=_NEVER[reason])
     if reason in _PULLS:
-        is_final = any(word in words.lower() for word in _FINAL_PULLS)
+        is_final = any(word in text.lower() for word in _FINAL_PULLS)
         kind = WaitKind.NEVER if is_final else WaitKind.PULL
         return Wait(kind=kind, message=message, reason=EndReason.IMAGE_PULL_ERROR)
     if reason in _CREATIONS:
-        kind = WaitKind.NEVER if _FINAL_CREATION.search(words) else WaitKind.CREATION
+        kind = WaitKind.NEVER if _FINAL_CREATION.search(text) else WaitKind.CREATION
         return Wait(kind=kind, message=message, reason=EndReason.LAUNCH_ERROR)
     return Wait(kind=WaitKind.PREPARING, message=message)

@@ -165,7 +165,7 @@ class NodeCache:
             before = self._nodes.get(name_of(item))
             self._nodes[name_of(item)] = after = self._capacities.complete(_lean(item))
             self._listen(item)
-        if before is None or _words(before) != _words(after):
+        if before is None or _deciding_fields(before) != _deciding_fields(after):
             self._changed()
 
     def remove(self, item: Json) -> None:
@@ -216,7 +216,7 @@ def _lean(node: Json) -> Json:
     return {"metadata": metadata, "spec": node.get("spec") or {}, "status": status}
 
 
-def _words(node: Json) -> object:
+def _deciding_fields(node: Json) -> object:
     """The fields of a node that can change a decision, without the time of the last heartbeat."""
     conditions = [(one["type"], one.get("status")) for one in node["status"].get("conditions") or ()]
     metadata = node["metadata"]

@@ -17,12 +17,12 @@ _DEVICE = re.compile(r"(GPU|MIG)-[\w/-]+|\d{1,3}")
 
 
 def others_use(
-    strangers: Mapping[str, Counter[str]], own: Mapping[str, Json], attempts: Iterable[Attempt]
+    other_pods: Mapping[str, Counter[str]], own: Mapping[str, Json], attempts: Iterable[Attempt]
 ) -> dict[str, Counter[str]]:
-    """`strangers` are the sums of pods of others. A pod of corral's own whose attempt is over keeps what it has until
+    """`other_pods`: sums over the pods of other users. A pod of corral whose attempt is over keeps its resources until
     its kubelet has ended it."""
     live = {name for attempt in attempts if not attempt.is_over for name in attempt.pods}
-    held = {node: Counter(sums) for node, sums in strangers.items()}
+    held = {node: Counter(sums) for node, sums in other_pods.items()}
     for name, pod in own.items():
         node = pod["spec"].get("nodeName")
         if node and name not in live and not is_over(pod):

@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from corral.server.http.description.api_examples import add_examples
-from corral.server.http.description.api_words import describe_parameter
+from corral.server.http.description.parameter_texts import describe_parameter
 from corral.server.http.preconditions import IF_MATCH
 from corral.server.http.problems import ProblemView
 from corral.server.http.strict_route import is_editable, problems

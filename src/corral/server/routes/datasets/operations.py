@@ -146,7 +146,7 @@ def _begun(context: ServerContext, operation: OperationRecord) -> OperationView:
 
 def _view(context: ServerContext, operation: OperationRecord) -> OperationView:
     return operation_view(
-        operation, None if operation.state.is_over else context.operation_runner.standing(operation.id)
+        operation, None if operation.state.is_over else context.operation_runner.progress(operation.id)
     )
 
 

@@ -74,7 +74,7 @@ async def list_budgets(
     caller: AnyCaller, context: Context, limit: Limit = 50, cursor: Cursor = None
 ) -> ListView[BudgetView]:
     """Accounts with limits or entries: the caller's own and that of the caller's group; all of them for operators."""
-    found = await context.read(budgets.standings, caller, context.clock.now())
+    found = await context.read(budgets.statuses, caller, context.clock.now())
     page = page_of(found, key=lambda one: (one.account.kind, one.account.name, one.unit), limit=limit, cursor=cursor)
     return ListView(items=[budget_view(one) for one in page.items], next_cursor=page.next_cursor)
 
@@ -178,7 +178,7 @@ async def get_statement_file(
 
 
 async def _shown(context: ServerContext, caller: Caller, account: Account) -> list[BudgetView]:
-    found = await context.read(budgets.standings_of, caller, account, context.clock.now())
+    found = await context.read(budgets.statuses_of, caller, account, context.clock.now())
     return [budget_view(one) for one in found]
 
 

@@ -14,7 +14,7 @@ from corral.server.http.context import ServerContext
 from corral.server.http.strict_route import problems, resource_router
 from corral.server.schemas.whatif.shadow import ShadowView, shadow_view
 from corral.server.schemas.whatif.simulations import RuleChanges, plain_of
-from corral.server.whatif.shadow_runner import ShadowStanding
+from corral.server.whatif.shadow_runner import ShadowProgress
 
 router = resource_router("/shadow", "simulations")
 
@@ -35,7 +35,7 @@ async def start_shadow(body: RuleChanges, caller: Operator, context: Context) ->
     shadow policy and its differences."""
     record = await context.execute(shadow.start, caller, plain_of(body))
     context.shadow_runner.wake()
-    return shadow_view(record, ShadowStanding(), [])
+    return shadow_view(record, ShadowProgress(), [])
 
 
 @router.delete("", status_code=204, operation_id="stop_shadow", responses=problems(403, 404))
@@ -51,4 +51,4 @@ async def _shown(context: ServerContext, limit: int) -> ShadowView:
         return shadow.known(tables), tables.shadow.newest(limit)
 
     record, differences = await context.read(read)
-    return shadow_view(record, context.shadow_runner.standing, differences)
+    return shadow_view(record, context.shadow_runner.progress, differences)

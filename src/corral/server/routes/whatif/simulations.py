@@ -44,7 +44,7 @@ async def list_simulations(
         page = await context.read(lambda tables: tables.simulations.page(cursor=cursor, limit=limit))
     except ValueError as error:
         raise invalid_field("cursor", str(error)) from None
-    views = [simulation_view(record, context.simulation_runner.standing(record.id)) for record in page.items]
+    views = [simulation_view(record, context.simulation_runner.progress(record.id)) for record in page.items]
     return ListView(items=views, next_cursor=page.next_cursor)
 
 
@@ -123,7 +123,7 @@ async def repeat_simulation(id: str, caller: Operator, context: Context) -> Simu
 
 async def _shown(context: ServerContext, simulation_id: str) -> SimulationView:
     record, result = await context.read(simulations.with_result, simulation_id)
-    return simulation_view(record, context.simulation_runner.standing(simulation_id), result)
+    return simulation_view(record, context.simulation_runner.progress(simulation_id), result)
 
 
 async def _traced(context: ServerContext, bodies: Sequence[TraceJobBody]) -> list[PastJob]:

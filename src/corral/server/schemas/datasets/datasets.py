@@ -252,7 +252,7 @@ def lineage_job_view(used: UsedBy, *, is_hidden: bool) -> LineageJobView:
     )
 
 
-def operation_view(operation: OperationRecord, standing: Mapping[str, Any] | None = None) -> OperationView:
+def operation_view(operation: OperationRecord, progress: Mapping[str, Any] | None = None) -> OperationView:
     result = operation.result or {}
     return OperationView(
         id=operation.id,
@@ -260,7 +260,7 @@ def operation_view(operation: OperationRecord, standing: Mapping[str, Any] | Non
         target=operation.target,
         dataset=operation.dataset,
         state=operation.state.value,
-        progress=None if standing is None else OperationProgressView(**standing),
+        progress=None if progress is None else OperationProgressView(**progress),
         version=result.get("version") or operation.order.get("version"),
         result=None if operation.result is None else dict(operation.result),
         error=operation.error,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from corral.control.people.budgets import Standing, Statement, StatementLine, lines_of
+from corral.control.people.budgets import BudgetStatus, Statement, StatementLine, lines_of
 from corral.control.records import EntryKind, LedgerEntry
 from corral.core.model import WHOLE
 from corral.core.people.budgets import MAX_MICRO, MICRO, AccountKind, Period, Price, Unit
@@ -112,25 +112,25 @@ def price_view(model: str, price: Price) -> PriceView:
     return PriceView(model=model, weight_micro=price.weight_micro, money_micro=price.money_micro)
 
 
-def budget_view(standing: Standing) -> BudgetView:
-    is_total = standing.end is None
+def budget_view(status: BudgetStatus) -> BudgetView:
+    is_total = status.end is None
     return BudgetView(
-        kind=standing.account.kind,
-        name=standing.account.name,
-        unit=standing.unit,
-        period=standing.period,
-        period_begin=None if is_total else rfc3339(standing.begin),
-        period_end=rfc3339_or_none(standing.end),
-        is_limited=standing.is_limited,
-        soft_micro=standing.soft_micro,
-        hard_micro=standing.hard_micro,
-        granted_micro=standing.granted_micro,
-        charged_micro=standing.charged_micro,
-        refunded_micro=standing.refunded_micro,
-        spent_micro=standing.spent_micro,
-        left_micro=standing.left_micro,
-        balance_micro=standing.balance_micro,
-        ends_at=rfc3339_or_none(standing.ends_at),
+        kind=status.account.kind,
+        name=status.account.name,
+        unit=status.unit,
+        period=status.period,
+        period_begin=None if is_total else rfc3339(status.begin),
+        period_end=rfc3339_or_none(status.end),
+        is_limited=status.is_limited,
+        soft_micro=status.soft_micro,
+        hard_micro=status.hard_micro,
+        granted_micro=status.granted_micro,
+        charged_micro=status.charged_micro,
+        refunded_micro=status.refunded_micro,
+        spent_micro=status.spent_micro,
+        left_micro=status.left_micro,
+        balance_micro=status.balance_micro,
+        ends_at=rfc3339_or_none(status.ends_at),
     )
 
 

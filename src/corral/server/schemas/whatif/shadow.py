@@ -10,7 +10,7 @@ from pydantic import Field
 from corral.control.records import DifferenceRecord, ShadowRecord
 from corral.core.whatif.scenario import describe, scenario_of
 from corral.server.schemas.base import View, rfc3339, rfc3339_or_none
-from corral.server.whatif.shadow_runner import ShadowStanding
+from corral.server.whatif.shadow_runner import ShadowProgress
 
 
 class CountsView(View):
@@ -56,9 +56,9 @@ class ShadowView(View):
 
 
 def shadow_view(
-    record: ShadowRecord | None, standing: ShadowStanding, differences: Sequence[DifferenceRecord]
+    record: ShadowRecord | None, progress: ShadowProgress, differences: Sequence[DifferenceRecord]
 ) -> ShadowView:
-    counts, last = standing.counts, standing.last
+    counts, last = progress.counts, progress.last
     return ShadowView(
         running=record is not None and record.stopped_at is None,
         changes=dict(record.changes) if record else {},
@@ -73,13 +73,13 @@ def shadow_view(
             dropped=counts.dropped,
             failed=counts.failed,
         ),
-        behind_cycles=standing.behind,
+        behind_cycles=progress.behind,
         last_cycle=None if last is None else LastCycleView(id=last.id, at=rfc3339(last.at)),
         differences=[
             ShadowDifferenceView(
                 cycle=item.cycle,
                 at=rfc3339(item.at),
-                words=list(item.words),
+                words=list(item.texts),
                 live=[StartView.model_validate(start) for start in item.live],
                 shadow=[StartView.model_validate(start) for start in item.shadow],
             )

@@ -13,7 +13,7 @@ from corral.core.quantities import parse_gpus
 from corral.core.whatif.past_jobs import PastJob
 from corral.core.whatif.scenario import describe, scenario_of
 from corral.server.schemas.base import Body, Duration, Label, Size, View, rfc3339, rfc3339_or_none
-from corral.server.whatif.simulation_runner import Standing
+from corral.server.whatif.simulation_runner import SimulationProgress
 
 #: Limits of one request, so that it is answered while the caller waits.
 MOST_TRACE_JOBS = 10_000
@@ -314,7 +314,7 @@ def plain_of(changes: RuleChanges) -> dict[str, Any]:
 
 
 def simulation_view(
-    record: SimulationRecord, standing: Standing | None = None, result: Mapping[str, Any] | None = None
+    record: SimulationRecord, progress: SimulationProgress | None = None, result: Mapping[str, Any] | None = None
 ) -> SimulationView:
     return SimulationView(
         id=record.id,
@@ -334,7 +334,7 @@ def simulation_view(
         words=ScenarioTextsView(
             base=describe(scenario_of(record.base)), candidate=describe(scenario_of(record.candidate))
         ),
-        progress=_progress(record, standing),
+        progress=_progress(record, progress),
         headline=None if record.headline is None else HeadlineView.model_validate(record.headline),
         result=None if result is None else _result(result),
     )
@@ -368,10 +368,10 @@ def past_job(body: TraceJobBody, number: int) -> PastJob:
     )
 
 
-def _progress(record: SimulationRecord, standing: Standing | None) -> ProgressView:
+def _progress(record: SimulationRecord, progress: SimulationProgress | None) -> ProgressView:
     if record.state is SimulationState.READY:
         return ProgressView(fraction=1.0, phase="done", ended_jobs=record.jobs or 0, jobs=record.jobs, eta_seconds=None)
-    now = standing or Standing()
+    now = progress or SimulationProgress()
     return ProgressView(
         fraction=now.fraction,
         phase=now.phase,  # type: ignore[arg-type]

@@ -92,5 +92,5 @@ def describe_parameter(parameter: dict[str, Any], tag: str) -> None:
     if parameter["in"] == "path" and name in ("name", "id"):
         what = NOUNS.get(tag, "object")
         parameter["description"] = f"The {'id' if name == 'id' else 'name'} of the {what}."
-    elif name in (words := _BY_PLACE.get(parameter["in"], {})):
-        parameter["description"] = words[name]
+    elif name in (texts := _BY_PLACE.get(parameter["in"], {})):
+        parameter["description"] = texts[name]
