@@ -5,6 +5,7 @@ export const texts = defineTexts({
   noReadingsHint: ["They appear here as soon as something is measured.", "一旦有测量数据便会显示在这里。"],
   mean: ["mean", "均值"],
   max: ["max", "最大"],
+  scale: ["{name}, on a scale from {low} to {high}", "{name}，刻度从 {low} 到 {high}"],
   time: ["time", "时间"],
   range: ["Time range", "时间范围"],
   custom: ["Certain times", "自定义时间"],

@@ -11,7 +11,7 @@ export interface FilterSelectProps {
 }
 
 /** One choice that narrows a list; an empty text is everything. */
-export function FilterSelect({ label, everything, options, value, onChange, width = 140 }: FilterSelectProps) {
+export default function FilterSelect({ label, everything, options, value, onChange, width = 140 }: FilterSelectProps) {
   return (
     <Select
       size="xs"

@@ -23,7 +23,7 @@ interface Row extends Pick<Schema<"PanelModelView">, (typeof COLUMNS)[number]> {
   readonly name: string;
 }
 
-export const ResourcePanel = memo(function ResourcePanel({ mb }: { mb?: string }) {
+const ResourcePanel = memo(function ResourcePanel({ mb }: { mb?: string }) {
   const t = useTexts(texts);
   const kindLabel = useTexts(kinds);
   const me = useMe();
@@ -81,6 +81,8 @@ export const ResourcePanel = memo(function ResourcePanel({ mb }: { mb?: string }
     </Panel>
   );
 });
+
+export default ResourcePanel;
 
 function Rows({ rows, head }: { rows: readonly Row[]; head: string }) {
   const t = useTexts(texts);

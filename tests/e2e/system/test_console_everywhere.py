@@ -1,4 +1,4 @@
-"""The rules for every page: no serious accessibility violation in either theme, nothing from other servers, Chinese,
+"""The rules for every page: no accessibility violation of any impact in either theme, nothing from other servers, Chinese,
 the width of a phone, no secret left in the browser, one heading, and a first load that is small.
 """
 
@@ -24,8 +24,7 @@ from tests.servers.corral_server import CorralServer
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not BUILT.exists(), reason=NOT_BUILT)]
 
 AXE = Path(__file__).parents[3] / "console" / "node_modules" / "axe-core" / "axe.min.js"
-FIRST_LOAD_LIMIT = 260_000
-SERIOUS = ("serious", "critical")
+FIRST_LOAD_LIMIT = 230_000
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +75,6 @@ def violations(page: Page) -> list[str]:
     return [
         f"{one['id']} ({one['impact']}): {one['nodes'][0]['target']} {one['nodes'][0]['failureSummary'][:200]}"
         for one in found["violations"]
-        if one["impact"] in SERIOUS
     ]
 
 

@@ -1,5 +1,5 @@
 /** The frame around every page: navigation, header, and the gate that lets only signed-in people through. */
-import { AppShell, Burger, Group, ScrollArea } from "@mantine/core";
+import { Burger, Group } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useSpotlight } from "@mantine/spotlight";
 import { Outlet, useMatches, useRouterState } from "@tanstack/react-router";
@@ -13,6 +13,7 @@ import { Header } from "@/app/shell/Header";
 import { Logo } from "@/app/shell/Logo";
 import { Navigation } from "@/app/shell/Navigation";
 import { paletteStore } from "@/app/shell/paletteState";
+import classes from "@/app/shell/Shell.module.css";
 import { texts } from "@/app/shell/texts";
 import { useKeys } from "@/app/shell/useKeys";
 import { useEver } from "@/parts/useEver";
@@ -39,15 +40,12 @@ function Frame() {
   const hasPalette = useEver(useSpotlight(paletteStore).opened);
   const hasKeys = useEver(showsKeys);
   return (
-    <AppShell
-      header={{ height: 52 }}
-      navbar={{ width: 216, breakpoint: "sm", collapsed: { mobile: !opened } }}
-      padding="md"
-    >
+    <div className={classes.frame}>
       <a className="skip-link" href="#content">
         {t("skip")}
       </a>
-      <AppShell.Header px="md">
+      {/* The second name moves it beside the place of the scroll bar while a dialog hides that. */}
+      <header className={`${classes.header} right-scroll-bar-position`}>
         <Group h="100%" wrap="nowrap" gap="md">
           <Burger opened={opened} onClick={toggle} hiddenFrom="sm" size="sm" aria-label={t("openNavigation")} />
           <Group w={184} visibleFrom="sm">
@@ -55,23 +53,21 @@ function Frame() {
           </Group>
           <Header />
         </Group>
-      </AppShell.Header>
-      <AppShell.Navbar component="nav" aria-label={t("navigation")}>
-        <ScrollArea type="hover" scrollbarSize={6} px="xs" py="sm">
-          <ClusterSwitch hiddenFrom="sm" mb="sm" />
-          <Navigation />
-        </ScrollArea>
-      </AppShell.Navbar>
-      <AppShell.Main id="content" tabIndex={-1}>
+      </header>
+      <nav className={classes.nav} data-opened={opened || undefined} aria-label={t("navigation")}>
+        <ClusterSwitch hiddenFrom="sm" mb="sm" />
+        <Navigation />
+      </nav>
+      <main id="content" className={classes.main} tabIndex={-1}>
         <Suspense fallback={<PageLoading />}>
           <Content />
         </Suspense>
-      </AppShell.Main>
+      </main>
       <Suspense fallback={null}>
         {hasPalette && <Palette onKeys={keys.open} />}
         {hasKeys && <KeyList opened={showsKeys} onClose={keys.close} />}
       </Suspense>
-    </AppShell>
+    </div>
   );
 }
 

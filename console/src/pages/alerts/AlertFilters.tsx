@@ -6,7 +6,7 @@ import { SEVERITIES } from "@/api/enumerations";
 import type { AlertView } from "@/pages/alerts/alert";
 import type { AlertChoice } from "@/pages/alerts/groups";
 import { texts } from "@/pages/alerts/texts";
-import { FilterSelect } from "@/parts/FilterSelect";
+import FilterSelect from "@/parts/FilterSelect";
 import { states } from "@/texts/common";
 import { useTexts } from "@/texts/texts";
 

@@ -22,7 +22,7 @@ import { EmptyState } from "@/parts/EmptyState";
 import { useNow } from "@/parts/Moment";
 import { PageHeader } from "@/parts/PageHeader";
 import { Panel } from "@/parts/Panel";
-import { ResourcePanel } from "@/parts/ResourcePanel";
+import ResourcePanel from "@/parts/ResourcePanel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { common } from "@/texts/common";
 import { useFormat } from "@/texts/format";

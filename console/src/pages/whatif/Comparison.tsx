@@ -235,7 +235,7 @@ export function Numbers({ result }: { result: Result }) {
         wide: true,
         render: (one) => changeText(one.unit, one.change, format),
       },
-      { key: "verdict", title: "", numeric: true, render: (one) => <Verdict difference={one} /> },
+      { key: "verdict", title: t("verdict"), numeric: true, render: (one) => <Verdict difference={one} /> },
     ],
     [t, tf, format],
   );

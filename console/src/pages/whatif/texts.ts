@@ -138,6 +138,7 @@ export const texts = defineTexts({
   numbers: ["All numbers", "全部数据"],
   number: ["Number", "指标"],
   change: ["Difference", "差异"],
+  verdict: ["Verdict", "结论"],
   better: ["better", "更好"],
   worse: ["worse", "更差"],
   shares: ["Distribution", "各方结果"],

@@ -12,7 +12,7 @@ import { useGpuActions } from "@/pages/fleet/gpus/useGpuActions";
 import { texts } from "@/pages/fleet/gpus/texts";
 import { BatchBar } from "@/parts/BatchBar";
 import { EmptyState } from "@/parts/EmptyState";
-import { FilterSelect } from "@/parts/FilterSelect";
+import FilterSelect from "@/parts/FilterSelect";
 import { PageHeader } from "@/parts/PageHeader";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";

@@ -14,7 +14,7 @@ import { BatchBar } from "@/parts/BatchBar";
 import { ClusterHealth } from "@/parts/ClusterHealth";
 import { DataTable, NothingFound } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
-import { FilterSelect } from "@/parts/FilterSelect";
+import FilterSelect from "@/parts/FilterSelect";
 import { PageHeader } from "@/parts/PageHeader";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";

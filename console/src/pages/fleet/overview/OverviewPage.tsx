@@ -1,8 +1,8 @@
 /** The installation at a glance: what is used, what is hot, who waits and why, and what is wrong. */
-import { Button } from "@mantine/core";
+import { Button, Skeleton } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { Plus } from "lucide-react";
-import { useMemo } from "react";
+import { lazy, Suspense, useMemo } from "react";
 
 import { $api } from "@/api/client";
 import { useGpuMap } from "@/api/useGpuMap";
@@ -17,16 +17,18 @@ import { MapPanel } from "@/pages/fleet/overview/map/MapPanel";
 import classes from "@/pages/fleet/overview/Overview.module.css";
 import { Quota } from "@/pages/fleet/overview/Quota";
 import { Tiles } from "@/pages/fleet/overview/Tiles";
-import { Trends } from "@/pages/fleet/overview/Trends";
 import { Users } from "@/pages/fleet/overview/Users";
 import { Waiting } from "@/pages/fleet/overview/Waiting";
 import { texts } from "@/pages/fleet/overview/texts";
 import { ClusterHealth } from "@/parts/ClusterHealth";
 import { PageHeader } from "@/parts/PageHeader";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { ResourcePanel } from "@/parts/ResourcePanel";
 import { navigation } from "@/texts/navigation";
 import { useTexts } from "@/texts/texts";
+
+// Below the first screen.
+const ResourcePanel = lazy(() => import("@/parts/ResourcePanel"));
+const Trends = lazy(() => import("@/pages/fleet/overview/Trends"));
 
 export default function OverviewPage() {
   const page = useTexts(navigation);
@@ -67,14 +69,18 @@ export default function OverviewPage() {
           ) : (
             <ProblemNote error={map.error} onRetry={() => void map.refetch()} />
           )}
-          <Trends data={trends.data} error={trends.error} onRetry={trends.refetch} />
+          <Suspense fallback={<Skeleton h={560} />}>
+            <Trends data={trends.data} error={trends.error} onRetry={trends.refetch} />
+          </Suspense>
         </div>
         <div className={classes.column}>
           {isOperator && <Alerts />}
           <Waiting />
           {!isOperator && <Quota />}
           <Users data={here} />
-          <ResourcePanel />
+          <Suspense fallback={<Skeleton h={220} />}>
+            <ResourcePanel />
+          </Suspense>
         </div>
       </div>
     </>

@@ -1,7 +1,7 @@
 /** The key figures, each with where it comes from and where it leads. */
 import { Skeleton } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
-import type { ReactNode } from "react";
+import type { ComponentProps, ReactNode } from "react";
 
 import { $api, type Schema } from "@/api/client";
 import { useClusterSearch } from "@/app/cluster";
@@ -14,6 +14,9 @@ import { texts } from "@/pages/fleet/overview/texts";
 import { Stat } from "@/parts/Stat";
 import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";
+
+/** The end of the scale of temperatures. */
+const HOT_CELSIUS = 100;
 
 type Overview = Schema<"OverviewView">;
 interface TileProps {
@@ -43,8 +46,14 @@ export function Tiles({ now, trends }: { now: Overview | undefined; trends: Metr
   );
 }
 
-function Spark({ trends, metric, color }: { trends: Metrics | undefined; metric: string; color: number }) {
-  return <Sparkline values={sparkOf(seriesOf(trends, metric))} color={SERIES_COLORS[color]} width={44} />;
+interface SparkProps extends Pick<ComponentProps<typeof Sparkline>, "label" | "usualTop" | "format"> {
+  readonly trends: Metrics | undefined;
+  readonly metric: string;
+  readonly color: number;
+}
+
+function Spark({ trends, metric, color, ...scale }: SparkProps) {
+  return <Sparkline {...scale} values={sparkOf(seriesOf(trends, metric))} color={SERIES_COLORS[color]} width={44} />;
 }
 
 function GpuTiles({ now, trends }: TileProps) {
@@ -64,7 +73,16 @@ function GpuTiles({ now, trends }: TileProps) {
             t("allocation", { part: format.percent(now.allocation) }),
             ...(now.gpus_taken > 0 ? [t("takenByOthers", { n: now.gpus_taken })] : []),
           ].join(" · ")}
-          chart={<Spark trends={trends} metric="gpus_held" color={0} />}
+          chart={
+            <Spark
+              trends={trends}
+              metric="gpus_held"
+              color={0}
+              label={t("inUse")}
+              usualTop={now.gpus}
+              format={format.number}
+            />
+          }
         />
       </Tile>
       <Tile to={to}>
@@ -72,7 +90,16 @@ function GpuTiles({ now, trends }: TileProps) {
           label={t("utilization")}
           value={format.percent(now.utilization, 1)}
           detail={now.idle_gpus > 0 ? t("idleHeld", { n: now.idle_gpus }) : t("noneIdle")}
-          chart={<Spark trends={trends} metric="utilization" color={1} />}
+          chart={
+            <Spark
+              trends={trends}
+              metric="utilization"
+              color={1}
+              label={t("utilization")}
+              usualTop={1}
+              format={(value) => format.percent(value)}
+            />
+          }
         />
       </Tile>
       <Tile to={to}>
@@ -86,7 +113,16 @@ function GpuTiles({ now, trends }: TileProps) {
             limit > 0 &&
             t("ofLimit", { part: format.percent(watts / limit), limit: format.watts(limit) })
           }
-          chart={<Spark trends={trends} metric="power" color={2} />}
+          chart={
+            <Spark
+              trends={trends}
+              metric="power"
+              color={2}
+              label={t("power")}
+              usualTop={limit ?? 0}
+              format={format.watts}
+            />
+          }
         />
       </Tile>
       <Tile to={to}>
@@ -94,7 +130,16 @@ function GpuTiles({ now, trends }: TileProps) {
           label={t("temperature")}
           value={format.celsius(now.temperature_mean_celsius)}
           detail={now.temperature_celsius !== null && t("hottest", { value: format.celsius(now.temperature_celsius) })}
-          chart={<Spark trends={trends} metric="temperature" color={3} />}
+          chart={
+            <Spark
+              trends={trends}
+              metric="temperature"
+              color={3}
+              label={t("temperature")}
+              usualTop={HOT_CELSIUS}
+              format={format.celsius}
+            />
+          }
         />
       </Tile>
     </>
@@ -127,7 +172,7 @@ function QueueTile({ now, trends }: TileProps) {
         value={format.number(now.queued)}
         unit={t("jobs", { n: now.queued })}
         detail={wait === null ? t("noneWaits") : t("medianWait", { time: format.duration(wait) })}
-        chart={<Spark trends={trends} metric="jobs_queued" color={4} />}
+        chart={<Spark trends={trends} metric="jobs_queued" color={4} label={t("waiting")} format={format.number} />}
       />
     </Tile>
   );

@@ -20,7 +20,7 @@ const MOST_QUEUES = 6;
 const HEIGHT = 132;
 
 /** Kept as it is while other parts of the page change: drawing six charts is not free. */
-export const Trends = memo(function Trends({
+const Trends = memo(function Trends({
   data,
   error,
   onRetry,
@@ -61,6 +61,8 @@ export const Trends = memo(function Trends({
     </Panel>
   );
 });
+
+export default Trends;
 
 function Trend({
   title,

@@ -26,6 +26,9 @@ export const METRIC_TEXTS = {
   temperature: "temperature",
 } as const;
 
+/** Where the scale of a sparkline ends; that of the others at their greatest value. */
+const USUAL_TOPS = { utilization: 1, memory_used: 0, power: 0, temperature: 100 } as const;
+
 export function RunningPanel({ job }: { job: Job }) {
   const t = useTexts(texts);
   return (
@@ -181,7 +184,15 @@ function Readings({ job }: { job: Job }) {
             label={t(METRIC_TEXTS[metric])}
             value={last === undefined ? "–" : shownAs(metric, format)(last)}
             detail={last === undefined ? t("noReadings") : undefined}
-            chart={<Sparkline values={found.slice(-60)} color={seriesColor(index)} />}
+            chart={
+              <Sparkline
+                label={t(METRIC_TEXTS[metric])}
+                values={found.slice(-60)}
+                usualTop={USUAL_TOPS[metric]}
+                format={shownAs(metric, format)}
+                color={seriesColor(index)}
+              />
+            }
           />
         );
       })}

@@ -15,7 +15,7 @@ import { EmptyState } from "@/parts/EmptyState";
 import { PageHeader } from "@/parts/PageHeader";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { ResourcePanel } from "@/parts/ResourcePanel";
+import ResourcePanel from "@/parts/ResourcePanel";
 import { navigation } from "@/texts/navigation";
 import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";

@@ -16,7 +16,7 @@ import { JobLink } from "@/pages/jobs/why/JobRef";
 import { receipts as texts } from "@/pages/scheduling/queue/texts";
 import { DataTable, Faint, NothingFound, type Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
-import { FilterSelect } from "@/parts/FilterSelect";
+import FilterSelect from "@/parts/FilterSelect";
 import { Moment, useNow } from "@/parts/Moment";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";

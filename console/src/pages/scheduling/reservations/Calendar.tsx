@@ -87,7 +87,7 @@ export function Calendar({ reservations, strip, span, onMove, onOpen }: Calendar
         <Skeleton h={160} />
       ) : (
         // Reached by keyboard too, for a screen that is narrower than the strip.
-        <div className={classes.scroller} tabIndex={0} role="region" aria-label={t("calendar")}>
+        <div className={classes.scroller} tabIndex={0} role="group" aria-label={t("calendar")}>
           <div className={classes.strip}>
             <Days strip={strip} />
             {pools.map(([pool, within]) => (

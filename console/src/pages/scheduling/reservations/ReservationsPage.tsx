@@ -14,7 +14,7 @@ import { ReservationForm } from "@/pages/scheduling/reservations/ReservationForm
 import { useDeleteReservation } from "@/pages/scheduling/reservations/useReservationAdmin";
 import { texts } from "@/pages/scheduling/reservations/texts";
 import { CatalogPage } from "@/parts/CatalogPage";
-import { FilterSelect } from "@/parts/FilterSelect";
+import FilterSelect from "@/parts/FilterSelect";
 import { useNow } from "@/parts/Moment";
 import { common } from "@/texts/common";
 import { navigation } from "@/texts/navigation";

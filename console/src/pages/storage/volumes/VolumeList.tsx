@@ -17,7 +17,7 @@ import { VolumeForm } from "@/pages/storage/volumes/VolumeForm";
 import { texts } from "@/pages/storage/volumes/texts";
 import { NothingFound, type Column } from "@/parts/DataTable";
 import { ExplainedButton } from "@/parts/ExplainedButton";
-import { FilterSelect } from "@/parts/FilterSelect";
+import FilterSelect from "@/parts/FilterSelect";
 import { FirstOne } from "@/parts/FirstOne";
 import { ListPanel } from "@/parts/ListPanel";
 import { isWanted, OwnerFilter } from "@/parts/OwnerFilter";

@@ -12,11 +12,11 @@ import { legendOf } from "@/pages/fleet/overview/map/looks";
 import { MapLegend } from "@/pages/fleet/overview/map/MapLegend";
 import { texts } from "@/pages/fleet/overview/map/texts";
 import { EmptyState } from "@/parts/EmptyState";
-import { FilterSelect } from "@/parts/FilterSelect";
 import { Panel } from "@/parts/Panel";
 import { useIsDark } from "@/app/useIsDark";
 import { useTexts } from "@/texts/texts";
 
+const FilterSelect = lazy(() => import("@/parts/FilterSelect"));
 const MapTable = lazy(() => import("@/pages/fleet/overview/map/MapTable"));
 
 const USUAL = { color: "utilization", model: "", pool: "", find: "", view: "map" };
@@ -85,24 +85,26 @@ function Chosen({ data, coloring, filters, setFilters }: ChosenProps) {
               {t("shown", { n: shown.length, all: all.length })}
             </Text>
           )}
-          {data.models.length > 1 && (
-            <FilterSelect
-              label={t("model")}
-              everything={t("allModels")}
-              options={data.models}
-              value={model}
-              onChange={(value) => setFilters({ model: value })}
-            />
-          )}
-          {data.pools.length > 1 && (
-            <FilterSelect
-              label={t("pool")}
-              everything={t("allPools")}
-              options={data.pools}
-              value={pool}
-              onChange={(value) => setFilters({ pool: value })}
-            />
-          )}
+          <Suspense fallback={<Skeleton w={140} h={30} />}>
+            {data.models.length > 1 && (
+              <FilterSelect
+                label={t("model")}
+                everything={t("allModels")}
+                options={data.models}
+                value={model}
+                onChange={(value) => setFilters({ model: value })}
+              />
+            )}
+            {data.pools.length > 1 && (
+              <FilterSelect
+                label={t("pool")}
+                everything={t("allPools")}
+                options={data.pools}
+                value={pool}
+                onChange={(value) => setFilters({ pool: value })}
+              />
+            )}
+          </Suspense>
           <TextInput
             size="xs"
             w={210}
