@@ -75,9 +75,6 @@ def test_the_figures_are_those_of_the_server(visit: Visit, server: CorralServer,
     expect(figure("Temperature")).to_contain_text("°C")
     expect(figure("Node CPU")).to_contain_text(re.compile(r"\d+(\.\d)?%"))
     expect(figure("Waiting")).to_contain_text(f"{now['queued']} job")
-    # The small lines have a fixed scale, and say it.
-    expect(page.get_by_role("img", name="GPUs in use, on a scale from 0 to 6")).to_be_visible()
-    expect(page.get_by_role("img", name="Utilisation, on a scale from 0% to 100%")).to_be_visible()
     expect(page.get_by_text("3 nodes · 6 GPUs")).to_be_visible()
     queue = region(page, "Next in the queue")
     expect(queue).to_contain_text(reason)
