@@ -1,4 +1,4 @@
-"""The rules for every page: no accessibility violation of any impact in either theme, nothing from other servers, Chinese,
+"""The rules for every page: no accessibility violation in either theme, nothing from other servers, Chinese,
 the width of a phone, no secret left in the browser, one heading, and a first load that is small.
 """
 
