@@ -1,6 +1,7 @@
 """Counts words that docs/glossary.md replaces, in identifiers, comments, texts and file names.
 
-Also counts docstrings that begin with a clause ("What is pulled", "Of one cluster") instead of a noun or a verb.
+Also counts docstrings that begin with a clause ("What is pulled", "Of one cluster") instead of a noun or a verb, and
+comments of fields that begin with "of" (`#: of the hottest GPU`).
 
     python scripts/check_words.py [-v]
 
@@ -42,7 +43,7 @@ BANNED = {
 }
 
 #: Docstrings may not begin with these: `"""The nodes of a job"""` instead of `"""Those of a job"""`.
-OPENINGS = "what|who|whose|whom|whoever|whatever|of|those|its|nothing|until|to|from|none|one's|there is|as"
+OPENINGS = "what|which|who|whose|whom|whoever|whatever|of|those|its|nothing|until|to|from|none|one's|there is|as"
 #: where openings are checked
 WITH_OPENINGS = ("src/corral/", "console/src/", "tests/")
 
@@ -106,7 +107,7 @@ ALLOWED: dict[str, int] = {}
 _ANY = re.compile(rf"\b(?:{'|'.join(BANNED)})\b")
 _CASE_CHANGE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SEPARATORS = re.compile(r"[_-]+")
-_OPENING = re.compile(rf'^\s*(?:r?"""|/\*\*\s*)({OPENINGS})\s', re.IGNORECASE)
+_OPENING = re.compile(rf'^\s*(?:r?"""|/\*\*\s*)({OPENINGS})\s|^\s*#: (of)\s', re.IGNORECASE)
 
 
 class Place(NamedTuple):
@@ -142,9 +143,9 @@ def banned_in(text: str, file: str) -> list[str]:
 
 
 def banned_opening(line: str, file: str) -> list[str]:
-    """The first words of a docstring, if they are in `OPENINGS`."""
+    """The first words of a docstring, if they are in `OPENINGS`; also `of` in the comment of a field."""
     found = _OPENING.match(line) if file.startswith(WITH_OPENINGS) else None
-    return [found[1]] if found else []
+    return [found[1] or found[2]] if found else []
 
 
 def _words(text: str) -> str:

@@ -57,6 +57,9 @@ def test_an_exemption_of_a_file_holds_only_there(check: ModuleType) -> None:
     ("line", "openings"),
     [
         ('"""What a job runs."""', ["What"]),
+        ('"""Which jobs a list shows."""', ["Which"]),
+        ("    #: of the hottest GPU", ["of"]),
+        ("    #: temperature of the hottest GPU", []),
         ('    """Of one cluster, or of all."""', ["Of"]),
         ('    r"""Whose keys may connect."""', ["Whose"]),
         ("/** Whoever is signed in. */", ["Whoever"]),

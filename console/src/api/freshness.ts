@@ -1,4 +1,4 @@
-/** Which answers a change makes old. Cost stays with what is on the screen: only queries that are shown are asked again. */
+/** Answers that a change makes old. Only queries of shown parts are asked again. */
 import type { QueryClient } from "@tanstack/react-query";
 
 import type { ServerEvent } from "@/api/events";

@@ -6339,7 +6339,7 @@ export interface components {
         };
         /**
          * DefragmentationStart
-         * @description Which moves of the present plan are approved.
+         * @description The moves of the present plan that are approved.
          * @example {}
          */
         DefragmentationStart: {
@@ -6460,7 +6460,7 @@ export interface components {
             created_at: string;
             /**
              * Error
-             * @description Of the last try.
+             * @description Error of the last try; empty if it succeeded.
              */
             error: string;
             /** Id */
@@ -7539,7 +7539,7 @@ export interface components {
             busy_gpu_hours: number;
             /**
              * Energy Kwh
-             * @description Of a job that began before the period or ended after it, the share by time.
+             * @description Energy in the period; a job that began or ended outside it counts by time.
              */
             energy_kwh: number;
             /** Gpu Hours */
@@ -13044,7 +13044,7 @@ export interface components {
         ObjectStoreCreate: {
             /**
              * Access Key
-             * @description Of S3.
+             * @description Access key of S3.
              * @default
              */
             access_key?: string;
@@ -13805,7 +13805,7 @@ export interface components {
             memory_bytes: number;
             /**
              * Models
-             * @description Of its flavor.
+             * @description GPU models of its flavor.
              */
             models: string[];
             /** Name */
@@ -14696,7 +14696,7 @@ export interface components {
             description?: string;
             /**
              * Format
-             * @description Of a data set: image-folder, coco, csv or text. Of a model: its architecture, such as torchvision:resnet18; empty if model.json beside the weights has it.
+             * @description For a data set: image-folder, coco, csv or text. For a model: its architecture, such as torchvision:resnet18; empty if model.json beside the weights has it.
              * @default
              */
             format?: string;
@@ -14786,7 +14786,7 @@ export interface components {
         PresetRun: {
             /**
              * Name
-             * @description Of the job.
+             * @description Name of the job.
              */
             name?: string | null;
             /**
@@ -18341,7 +18341,7 @@ export interface components {
             cpus?: number;
             /**
              * Gpus
-             * @description Of every node.
+             * @description GPUs of every node.
              * @default 1
              */
             gpus?: number;
@@ -18723,12 +18723,12 @@ export interface components {
             path: string;
             /**
              * Size
-             * @description Of a file.
+             * @description Size of a file in bytes; null for others.
              */
             size: number | null;
             /**
              * Target
-             * @description Of a link.
+             * @description Target of a link; null for others.
              */
             target: string | null;
         };

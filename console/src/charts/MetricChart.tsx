@@ -10,7 +10,7 @@ export interface MetricChartProps {
   readonly title: string;
   /** Undefined while they load. */
   readonly metrics: Metrics | undefined;
-  /** Which metrics, and what each is called. */
+  /** The metrics with their titles. */
   readonly lines: readonly (readonly [metric: string, label: string, color: number])[];
   readonly format: (value: number) => string;
   readonly max?: number;

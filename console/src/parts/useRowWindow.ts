@@ -1,4 +1,4 @@
-/** Which rows of a long table are worth drawing: those in sight of the window, and some around. */
+/** The rows of a long table that are drawn: the visible ones, and some around. */
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import { useCallback, useState } from "react";
 

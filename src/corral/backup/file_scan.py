@@ -19,7 +19,7 @@ MAX_NAMES = 1_000_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Selection:
-    """Which files of one folder of the home are saved."""
+    """The files of one folder of the home that are saved."""
 
     #: below the home
     folder: str

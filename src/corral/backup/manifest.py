@@ -22,7 +22,7 @@ ABOUT = "corral-backups.json"
 class SavedTable:
     columns: tuple[str, ...]
     rows: int
-    #: of all encoded rows in the order of the primary key
+    #: digest of all encoded rows in the order of the primary key
     digest: str
     pieces: tuple[Piece, ...]
 

@@ -14,7 +14,7 @@ class Fence:
     def __init__(self, root: str | Path) -> None:
         self._root = Path(root)
         self._path = str(self._root / TERM)
-        #: of this server; 0 until it leads, as in tests: such a server is never superseded
+        #: term of this server; 0 until it leads, as in tests: such a server is never superseded
         self.term = 0
 
     def term_seen(self) -> int:

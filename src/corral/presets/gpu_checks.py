@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 MARK = "corral-check: "
-#: of every rate
+#: length of each measurement of a rate
 MEASURE_SECONDS = 1.0
 _MIB = 1 << 20
 _PATTERNS = (0x00, 0xFF, 0x55, 0xAA)

@@ -34,7 +34,7 @@ class Look:
     """The images that a network expects."""
 
     side: int
-    #: of each colour, over the images that the network was trained on
+    #: mean and deviation of each colour, over the images that the network was trained on
     mean: tuple[float, ...] = (0.5, 0.5, 0.5)
     deviation: tuple[float, ...] = (1.0, 1.0, 1.0)
     #: the middle square of the image; otherwise the whole image, squeezed

@@ -1,4 +1,4 @@
-"""Which ordering policy would have served a window of past jobs best, and at which price for which jobs.
+"""The ordering policy that would have served a window of past jobs best, and its price for some of them.
 
 Policies are compared by the mean completion time of all jobs. A policy is recommended only if no size of jobs and no
 group of users would have waited much longer for it: a mean of thousands of small jobs hides a few large ones that never

@@ -36,7 +36,7 @@ class GpuSums:
     idle: int = 0
     power_watts: float | None = None
     power_limit_watts: float | None = None
-    #: of the hottest GPU, and the mean
+    #: temperature of the hottest GPU, and the mean
     temperature_celsius: float | None = None
     temperature_mean_celsius: float | None = None
 
@@ -47,7 +47,7 @@ class HostSums:
 
     #: mean over the nodes that report it
     cpu: float | None = None
-    #: of the nodes that report both
+    #: memory of the nodes that report both
     memory_used_bytes: int | None = None
     memory_total_bytes: int | None = None
 

@@ -1,4 +1,4 @@
-"""Which quota counts a job follows from what the job is: no word of its owner moves it to another one."""
+"""The quota that counts a job follows from the job's kind: its owner cannot move it to another one."""
 
 from __future__ import annotations
 

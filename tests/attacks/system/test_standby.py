@@ -20,7 +20,7 @@ from tests.servers.postgres import PostgresServer
 pytest_plugins = ("tests.servers.fixtures",)
 
 MARK = "X-Corral-Forwarded"
-#: Of this machine, but not the address that the servers trust as a proxy, and use among themselves.
+#: An address of this machine, but not the one that the servers trust as a proxy, and use among themselves.
 ELSEWHERE = "127.0.0.2"
 CLAIMED = "203.0.113.77"
 

@@ -1,4 +1,4 @@
-"""Which nodes of a real Slurm take work, while its administrators and other people do what they do."""
+"""The nodes of a real Slurm that take jobs, while administrators and other users change and use them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which partition a job is given to and for how long, on a real Slurm with several of them."""
+"""The partition and the time limit of a job, on a real Slurm with several partitions."""
 
 from __future__ import annotations
 

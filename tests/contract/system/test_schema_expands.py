@@ -39,7 +39,7 @@ class Column:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shape:
     columns: dict[tuple[str, str], Column]
-    #: of each table, the sets of columns that must differ between rows
+    #: for each table, the sets of columns that must differ between rows
     unique: set[tuple[str, tuple[str, ...]]]
     references: set[tuple[str, tuple[str, ...], str]]
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO
 
 ADDRESSES = IPv4Network("198.18.0.0/15")
-#: of 4,096 addresses each
+#: how many clusters, with 4,096 addresses each
 CLUSTERS = 32
 LOCKS = Path("/run/lock")
 NAMESPACES = Path("/run/netns")

@@ -1,4 +1,4 @@
-"""Which policy would have served best: stories with known answers, and what a recommendation must not cost."""
+"""The policy that would have served best: cases with known answers, and costs that rule a policy out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-/** Which tiles are chosen: one by one, in ranges from the last one, by row, or all of a column. */
+/** The chosen tiles: one by one, in ranges from the last one, by row, or all of a column. */
 import { useCallback, useRef } from "react";
 
 import { tilesOf, type BoardColumn, type Tile } from "@/parts/board/types";

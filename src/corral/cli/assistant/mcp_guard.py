@@ -19,7 +19,7 @@ from corral.client.http.errors import ApiProblem, ClientError
 
 MAX_BODY_BYTES = 1 << 20
 BODY_SECONDS = 30.0
-#: of one token
+#: limits of one token: requests at the same time, and per minute
 AT_ONCE = 8
 PER_MINUTE = 240
 #: A token that was accepted, or refused, is asked about again after so many seconds.

@@ -55,7 +55,7 @@ class Options:
     server: str | None = None
     token: str | None = None
     no_color: bool | None = None
-    #: of lists only
+    #: options of lists only
     quiet: bool | None = None
     columns: str | None = None
     watch: bool | None = None

@@ -48,7 +48,7 @@ class Simulated:
     summary: Summary
     outcome: Outcome
     bars: list[Bar]
-    #: of real time
+    #: real time
     seconds: float
 
 

@@ -80,7 +80,7 @@ class DeliveryView(TypedDict):
     attachments: list[str]
     state: Literal["waiting", "sent", "failed"]
     attempts: int
-    #: Of the last try.
+    #: Error of the last try; empty if it succeeded.
     error: str
     created_at: str
     next_try_at: str | None

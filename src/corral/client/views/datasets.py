@@ -288,10 +288,10 @@ class VersionFileView(TypedDict):
     name: str
     path: str
     kind: Literal["file", "dir", "link"]
-    #: Of a file.
+    #: Size of a file in bytes; null for others.
     size: int | None
     executable: bool
-    #: Of a link.
+    #: Target of a link; null for others.
     target: str | None
     #: Id of the content.
     digest: str | None

@@ -416,7 +416,7 @@ class PackageView(TypedDict):
     cpus: float
     memory_bytes: int
     flavor: str | None
-    #: Of its flavor.
+    #: GPU models of its flavor.
     models: list[str]
     rdma: bool
     kinds: list[JobKind]

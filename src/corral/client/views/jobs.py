@@ -828,8 +828,8 @@ class PresetAssetCreate(TypedDict):
     #: Null: read from a data set in a directory that the server sees.
     classes: NotRequired[list[str] | None]
     description: NotRequired[str]
-    #: Of a data set: image-folder, coco, csv or text. Of a model: its architecture, such as torchvision:resnet18; empty
-    #: if model.json beside the weights has it.
+    #: For a data set: image-folder, coco, csv or text. For a model: its architecture, such as torchvision:resnet18;
+    #: empty if model.json beside the weights has it.
     format: NotRequired[str]
     #: Within the source.
     path: NotRequired[str]
@@ -845,7 +845,7 @@ class PresetCreate(TypedDict):
 
 
 class PresetRun(TypedDict):
-    #: Of the job.
+    #: Name of the job.
     name: NotRequired[str | None]
     #: Other fields of the job: gpus, time, queue, env and so on.
     overrides: NotRequired[dict[str, Any]]

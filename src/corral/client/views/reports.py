@@ -41,7 +41,7 @@ class GpuHoursView(TypedDict):
     #: Measured utilisation times time.
     busy_gpu_hours: float
     idle_gpu_hours: float
-    #: Of a job that began before the period or ended after it, the share by time.
+    #: Energy in the period; a job that began or ended outside it counts by time.
     energy_kwh: float
     utilization: float | None
     jobs: int
@@ -88,7 +88,7 @@ class DefragmentationRunView(TypedDict):
 
 
 class DefragmentationStart(TypedDict):
-    """Which moves of the present plan are approved."""
+    """The moves of the present plan that are approved."""
 
     #: Also move jobs that never saved, or that are not preemptible: they lose their work.
     include_unsaved: NotRequired[bool]

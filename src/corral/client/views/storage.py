@@ -112,7 +112,7 @@ class ObjectStoreCreate(TypedDict):
     #: s3: S3 and compatible services, such as MinIO.
     kind: Literal["s3", "gcs"]
     bucket: str
-    #: Of S3.
+    #: Access key of S3.
     access_key: NotRequired[str]
     #: Whether jobs may write to it.
     allow_write: NotRequired[bool]

@@ -322,7 +322,7 @@ class TraceJobBody(TypedDict):
     submitted_at: float
     run_seconds: float
     cpus: NotRequired[float]
-    #: Of every node.
+    #: GPUs of every node.
     gpus: NotRequired[float]
     group: NotRequired[str]
     memory_bytes: NotRequired[float | str]

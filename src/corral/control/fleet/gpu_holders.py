@@ -1,4 +1,4 @@
-"""Which attempt holds which GPU at this moment: readings of the GPU are assigned to that attempt."""
+"""The attempt that holds each GPU at this moment: readings of the GPU are assigned to that attempt."""
 
 from __future__ import annotations
 

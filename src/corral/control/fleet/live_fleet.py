@@ -56,7 +56,7 @@ class GpuCounts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HeldGpus:
-    """Which GPUs are held, as they were at one moment. GPUs have places: their order in the columns."""
+    """The GPUs that were held at one moment. GPUs have places: their order in the columns."""
 
     #: by GPU; the same mapping as long as no GPU is added or removed
     places: Mapping[str, int]

@@ -1,4 +1,4 @@
-"""Which packages a user could pick right now, how many of each would start, and how long the next one would wait.
+"""The packages that a user can pick now, how many of each would start, and how long the next one would wait.
 
 The answers are those of a submission: the same routing, the same quota, the same scheduler. A package is left out if a
 job of it would be refused, or would wait for hardware that is not in its user's reach.

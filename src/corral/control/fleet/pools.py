@@ -37,7 +37,7 @@ class PoolView:
 
     record: PoolRecord
     group: str | None
-    #: of its GPUs
+    #: models of its GPUs
     models: tuple[str, ...]
     queues: tuple[str, ...]
     gpus: int

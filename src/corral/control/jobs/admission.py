@@ -1,4 +1,4 @@
-"""Which jobs may enter a queue: names, reach, rules, limits, quotas, and whether the fleet could ever run them."""
+"""Admission of jobs to a queue: names, reach, rules, limits, quotas, and whether the fleet could ever run them."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class OverDisk:
     attempt: int
     message: str
     reason: EndReason = EndReason.DISK_QUOTA
-    #: of bytes: how much more it has than a job that asks for nothing of the node's own disk may have
+    #: how many bytes more it has than a job may have that asks for no disk of the node
     excess_bytes: int | None = None
 
 

@@ -1,4 +1,4 @@
-"""Which jobs belong to a cluster: those that run there, and those that wait and may."""
+"""The jobs of a cluster: running there, or waiting and able to run there."""
 
 from __future__ import annotations
 

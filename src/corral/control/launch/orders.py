@@ -85,7 +85,7 @@ def _replaced(text: str, values: Mapping[str, str]) -> str:
 
 
 def _dataset_env(storage: Sequence[StorageOrder]) -> dict[str, str]:
-    """Which version of each dataset it is, for the program to write down with its results."""
+    """The version of each dataset, as variables that the program can store with its results."""
     return {
         f"CORRAL_DATASET_{variable(order.name)}_VERSION": order.version
         for order in storage

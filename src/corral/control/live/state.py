@@ -102,7 +102,7 @@ class State:
         self.unreadable_held: Counted[str, Allocation] = Counted()
         #: a change can change the plan
         self.needs_cycle = True
-        #: of the snapshot, from the first base of the journal on: before, nothing could be compared with it, and the
+        #: digest of the snapshot, from the first base of the journal on: before, nothing is compared with it, and the
         #: text of every waiting job would delay each start
         self.digest: Digest | None = None
         #: changes that no journal entry has yet; None until a base is written

@@ -28,7 +28,7 @@ class Dimension(StrEnum):
 class GpuHours:
     """The GPU hours held and used within a span, summed for one key."""
 
-    #: of the dimension; "" means: in no group, or without GPUs
+    #: key of the dimension; "": in no group, or without GPUs
     key: str
     gpu_hours: float = 0.0
     #: the part of them that was measured, and of that part: utilisation times time, and the time without any use

@@ -45,7 +45,7 @@ class BudgetStatus:
 
     account: Account
     unit: Unit
-    #: of an account without limits: the present month
+    #: the present month for an account without limits
     period: Period
     begin: float
     end: float | None

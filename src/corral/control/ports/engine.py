@@ -86,9 +86,9 @@ class StorageOrder:
     id: str = ""
     #: the volume's owner; "" for other mounts
     owner: str = ""
-    #: of a dataset
+    #: version of a dataset
     version: str = ""
-    #: of the node's own disk; 0 means no limit
+    #: size on the node's own disk; 0 means no limit
     size_bytes: int = 0
     #: fetch all of it before the program begins
     prefetch: bool = False

@@ -100,7 +100,7 @@ class Holder:
     attempt_id: str
     user: str
     kind: JobKind
-    #: of the GPU, in thousandths
+    #: its part of the GPU, in thousandths
     gpu_milli: int
     #: since when its processes are up; None while it is starting
     running_since: float | None

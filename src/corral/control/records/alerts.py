@@ -103,7 +103,7 @@ class ReportSchedule:
     period: ReportPeriod
     #: the hour of the day, in UTC
     hour: int = 6
-    #: of the week, Monday is 0; only of weekly ones
+    #: day of the week, Monday is 0; only for weekly schedules
     weekday: int = 0
     channels: tuple[str, ...] = ()
     enabled: bool = True

@@ -101,13 +101,13 @@ class PresetAssetRecord:
 
     kind: AssetKind
     name: str
-    #: of a data set one of `corral.presets.formats.FORMATS`; of a model its architecture, "" if that is beside it
+    #: for a data set one of `corral.presets.formats.FORMATS`; for a model its architecture, "" if a file there has it
     format: str
     #: where it is: a directory on the nodes (a mirror), or the source of a mount: a volume, a bucket or a dataset
     source: str
     #: within the source
     path: str = ""
-    #: of a data set; of a model those that it was trained for
+    #: classes of a data set; for a model the classes that it was trained for
     classes: tuple[str, ...] = ()
     description: str = ""
     created_at: float = 0.0

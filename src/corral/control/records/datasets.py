@@ -44,7 +44,7 @@ class DatasetTargetRecord:
     #: encrypted; never shown
     git_token: str = ""
     storage: ByteStorage = ByteStorage.DIRECTORY
-    #: of the directory, as the server sees it; "" for the built-in target: the server's settings say where
+    #: path of the directory on the server; "" for the built-in target, whose path is in the settings
     path: str = ""
     #: the object store, by its name, and where in it
     object_store: str = ""

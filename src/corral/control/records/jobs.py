@@ -135,7 +135,7 @@ class UsageRecord:
     job_id: str
     job_name: str
     user: str
-    #: of its user when it was planned
+    #: group of its user when it was planned
     group: str | None
     kind: JobKind
     queue: str
@@ -194,13 +194,13 @@ class IdleWarning:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobFilter:
-    """Which jobs a list shows; an empty field lets every job through."""
+    """The filter of a list of jobs; an empty field selects every job."""
 
     states: tuple[JobState, ...] = ()
     kinds: tuple[JobKind, ...] = ()
     #: only jobs of this user, whichever other user is asked for
     user: str | None = None
-    #: of any of these
+    #: jobs of any of these users
     users: tuple[str, ...] = ()
     queue: str | None = None
     name_contains: str | None = None

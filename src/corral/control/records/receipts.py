@@ -45,7 +45,7 @@ class ReceiptRecord:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReceiptFilter:
-    """Which receipts a list shows; an empty field lets every one through."""
+    """The filter of a list of receipts; an empty field selects every receipt."""
 
     #: only of jobs of this user, on either side
     of: str | None = None

@@ -10,7 +10,7 @@ from corral.core.scheduling.reservations.reservation import Reservation
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReservationRecord:
     reservation: Reservation
-    #: of all its GPUs
+    #: model of all its GPUs
     model: str = ""
     note: str = ""
     #: it has left the snapshot, and is only listed

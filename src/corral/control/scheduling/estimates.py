@@ -51,7 +51,7 @@ def copy_snapshot(state: State) -> tuple[SnapshotCopy, Tables]:
 
 
 class Arrivals:
-    """Which jobs have come lately, by the snapshots that were seen: what came and went in between is missed."""
+    """Recent arrivals, by the snapshots that were read: a job that came and went between two snapshots is missed."""
 
     def __init__(self, known: Iterable[Job], since: float) -> None:
         self._since = since

@@ -31,7 +31,7 @@ class MountRequest:
     """A mount as it was asked for, and not looked up yet."""
 
     kind: MountKind
-    #: of a volume its name, `owner/name` or id; of a dataset `NAME@VERSION`; of the node's own disk its size
+    #: for a volume its name, `owner/name` or id; for a dataset `NAME@VERSION`; for the node's own disk its size
     source: str
     path: str
     #: None means: as such things usually are

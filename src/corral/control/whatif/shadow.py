@@ -27,7 +27,7 @@ from corral.core.whatif.scenario import BadScenario, Scenario, check, describe, 
 
 #: Differences that are kept.
 KEPT = 1000
-#: of one cycle
+#: how many texts and starts of one cycle are kept
 SHOWN = 20
 _RECORD, _COUNTS = "shadow", "shadow-counts"
 

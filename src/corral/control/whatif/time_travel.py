@@ -109,7 +109,7 @@ def _after(following: CycleRecord | None, tail: Tail) -> list[Change]:
 def _happened(
     changes: Sequence[Change], before: Mapping[str, Job], since: float, at: float
 ) -> tuple[Sequence[Change], int, float]:
-    """Which of these changes had surely happened, how many may have, and up to when all are known."""
+    """The changes that had surely happened, how many others may have, and up to when all are known."""
     sure, later, known_until = 0, len(changes), since
     jobs = ChainMap[str, Job]({}, dict(before))
     for place, change in enumerate(changes):

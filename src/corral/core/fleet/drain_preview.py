@@ -80,7 +80,7 @@ class DrainPreview:
     empty_at: Span | None
     jobs: tuple[DisplacedJob, ...]
     stranded: tuple[Stranded, ...]
-    #: of every pool that has GPUs on the nodes
+    #: capacity of every pool that has GPUs on the nodes
     capacity_after: dict[str, Capacity]
 
 

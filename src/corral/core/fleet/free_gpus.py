@@ -1,4 +1,4 @@
-"""Which GPUs are free: a job could start on them now.
+"""The free GPUs: a job could start on them now.
 
 A GPU is free if no job holds any part of it, it is healthy and not used outside of corral, its node is ready, and it
 is not reserved for other users. Every count of free GPUs, in the API, the command line, the metrics, the alerts and the

@@ -1,4 +1,4 @@
-"""Which GPUs of a node are allocated together: those with fast links to each other (NVLink, the same NUMA node).
+"""GPUs of a node that are allocated together: those with fast links to each other (NVLink, the same NUMA node).
 
 A job of several GPUs gets them from one link group if one has enough free, otherwise from the fewest groups. Of the
 groups with enough free GPUs the one with the fewest is used, so that small jobs do not break up whole groups. A GPU

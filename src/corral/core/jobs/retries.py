@@ -1,4 +1,4 @@
-"""Which failures of a program lead to another attempt, and when a program only crashes again and again. Pure.
+"""Failures of a program that lead to another attempt, and the detection of programs that crash again and again. Pure.
 
 Failures of the platform (a lost node, a failed GPU) always lead to another attempt and are no retries; `node` and `gpu`
 are accepted so that a list can be complete.

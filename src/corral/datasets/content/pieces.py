@@ -1,4 +1,4 @@
-"""Which pieces are stored, in which packs, and how they are read and verified."""
+"""Stored pieces: their packs, and how they are read and verified."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which account of the operating system a user's processes get, when the server runs as root.
+"""The accounts of the operating system that users' processes get when the server runs as root.
 
 A user gets the account that the map names, or else the account of the pattern. A user without either is refused, unless
 the operator lets such users share the default account. Root's account is used only where that is allowed. The pattern

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-#: of one message
+#: length of one message
 MAX_CHARS = 500
 
 

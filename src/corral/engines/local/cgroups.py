@@ -24,7 +24,7 @@ _NEAR_LIMIT = 0.98
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CgroupSupport:
-    """Which limits can be enforced: per controller the directory for new groups, or "" if it is not enforced."""
+    """The limits that can be enforced: per controller the directory for new groups, or "" if it is not enforced."""
 
     version: int
     memory: str = ""

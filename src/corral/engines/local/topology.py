@@ -1,4 +1,4 @@
-"""Which GPUs of this machine are linked: by NVLink, or else by being on the same NUMA node, as the driver reports.
+"""The linked GPUs of this machine: by NVLink, or else by being on the same NUMA node, as the driver reports.
 
 All GPUs of a group are linked to one another. On machines whose links form a mesh, two GPUs that would communicate
 through a third one are in different groups. Links that the driver does not report are not assumed.

@@ -1,4 +1,4 @@
-"""Which packs of pieces each user has sent to a target of datasets.
+"""The packs of pieces that each user has sent to a target of datasets.
 
 A storage holds the pieces of all users. A commit may only name pieces that the user has sent, or can read in the same
 dataset: knowing an id does not give access to its content. The list is lost with the home directory; then pieces that

@@ -23,7 +23,7 @@ class Totals:
     #: mean activity of the SMs of held GPUs that report it
     sm_activity: float | None
     power_watts: float | None
-    #: of the hottest GPU
+    #: temperature of the hottest GPU
     temperature_celsius: float | None
     #: GPUs without a fresh reading
     unread: int

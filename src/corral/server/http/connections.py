@@ -88,7 +88,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._is_upgraded = False
         self._in_body = False
         self._head_bytes = 0
-        #: of the present request: bytes after the header, bytes of the body, and both at the last check
+        #: bytes of the present request after the header, bytes of its body, and both at the last check
         self._sent_bytes = 0
         self._body_bytes = 0
         self._seen_bytes = 0

@@ -32,7 +32,7 @@ MOST_SHOWN_POINTS = 600
 MOST_JOB_CURVES = 1_000
 MOST_JOB_POINTS = 200_000
 KEPT_JOBS = 64
-#: of all jobs that are kept
+#: points of all jobs that are kept
 MOST_POINTS = 1_000_000
 _CHUNK = 256 << 10
 

@@ -72,7 +72,7 @@ class EstimateWorker:
         #: recent arrivals, for the prediction of further ones
         self._arrivals = estimates.Arrivals((), since=clock.now())
         self._recent = NO_RECENT_JOBS
-        #: of the last round
+        #: tables of the last round
         self._tables: Tables = NO_TABLES
         #: for every open wait, the horizon of the estimate that was stored last
         self._kept: dict[Wait, int] = {}

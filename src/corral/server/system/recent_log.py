@@ -21,7 +21,7 @@ _LINE_CHARACTERS = 2000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LogFilter:
-    """Which lines belong to a part: those of its threads or loggers, and of these only lines with the text."""
+    """The lines of a part: those of its threads or loggers, and of these only lines with the text."""
 
     threads: tuple[str, ...] = ()
     #: names of loggers; loggers below them belong, too

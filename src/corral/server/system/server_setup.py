@@ -35,7 +35,7 @@ class ServerAnswers:
     name: str = ""
     certificate: str = ""
     key: str = ""
-    #: of Slurm: the directory that the server and the nodes share
+    #: with Slurm: the directory that the server and the nodes share
     shared_directory: str = ""
     cluster: str = "local"
     port: int = 8470

@@ -122,7 +122,7 @@ class WorkbenchWatch:
         return status if status is not None and status.attempt == job.attempt else None
 
     async def live(self, job_ids: Collection[str]) -> set[str]:
-        """Which of these have not ended."""
+        """The jobs among these that have not ended."""
         return await asyncio.wrap_future(self._controller.inspect(_live, frozenset(job_ids)))
 
     def idle_seconds(self, job: Job, status: WorkbenchStatus) -> float:

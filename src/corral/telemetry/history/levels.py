@@ -62,7 +62,7 @@ def ceil_to(moment: int, step: int) -> int:
 
 
 def choose(since: int, until: int, step: int, floors: Mapping[Level, int]) -> list[Span]:
-    """Which level answers which part of a span of compacted time, in order, without gaps or overlaps.
+    """The level for each part of a span of compacted time, in order, without gaps or overlaps.
 
     The coarsest level that fits the step answers, finer levels answer the partial steps at both ends. If no level is
     fine enough, the finest remaining one answers, with every step of its own that begins or continues inside the span.

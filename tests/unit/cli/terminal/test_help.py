@@ -122,7 +122,7 @@ def test_every_command_of_the_design_is_there() -> None:
 
 
 def loaded_by(args: str, names: tuple[str, ...]) -> list[str]:
-    """Which of these modules are loaded once the program has answered."""
+    """The modules among these that are loaded once the program has answered."""
     script = (
         "import sys\n"
         "from corral.cli.entry import main\n"

@@ -1,4 +1,4 @@
-"""Which packages can be had now: only those, as many as that, and as soon as that."""
+"""Offers: the packages that would start now, how many, and when the next one would start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which jobs belong to a cluster."""
+"""The jobs of a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which indexes people mean."""
+"""Indexes of arrays, as users write them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which ends are tried again: one row per reason, as the documentation has them."""
+"""Reasons that lead to a retry: one row per reason, as in the documentation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which GPUs count as linked, from drivers' reports of real machines."""
+"""Linked GPUs, from drivers' reports of real machines."""
 
 from __future__ import annotations
 

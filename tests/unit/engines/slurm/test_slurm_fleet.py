@@ -1,4 +1,4 @@
-"""Which of Slurm's nodes take work, which only keep what they have, and which have lost it."""
+"""Nodes of Slurm that take jobs, that only keep running jobs, and that have lost them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of Slurm's partitions a job is given to, and for how long."""
+"""The partition of Slurm that a job is given to, and its time limit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from corral.engines.slurm.cluster.partitions import (
     place_for,
 )
 
-#: of Slurm 22.05, without fields that are not read
+#: output of Slurm 22.05, without fields that are not read
 TABLE = """PartitionName=batch AllowGroups=ALL Default=YES QoS=N/A DefaultTime=00:10:00 Hidden=NO MaxTime=1-12:00:30 \
 Nodes=node[1-2] RootOnly=NO State=UP TRES=cpu=16,mem=62.50G,gres/gpu=8 JobDefaults=(null)
 PartitionName=other Default=NO DefaultTime=NONE Hidden=YES MaxTime=UNLIMITED Nodes=(null) RootOnly=NO State=DRAIN

@@ -1,4 +1,4 @@
-"""Which token slurmrestd gets, and that no other process sees it."""
+"""The token that slurmrestd gets, hidden from other processes."""
 
 from __future__ import annotations
 

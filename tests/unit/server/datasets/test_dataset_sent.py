@@ -1,4 +1,4 @@
-"""Which packs a user has sent is known per target and user, bounded, and gone with the user."""
+"""The record of sent packs: per target and user, bounded, and removed with the user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which file system a path is on."""
+"""The file system of a path."""
 
 from __future__ import annotations
 

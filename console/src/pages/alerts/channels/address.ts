@@ -31,7 +31,7 @@ export const NO_PARTS: Parts = {
   apprise: "",
 };
 
-/** Which parts a kind cannot be without. */
+/** The parts that a kind requires. */
 export const NEEDED: Readonly<Record<Kind, readonly (keyof Parts)[]>> = {
   mail: ["host", "receivers"],
   slack: ["hook"],

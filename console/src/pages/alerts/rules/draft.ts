@@ -19,7 +19,7 @@ export interface Draft {
   readonly description: string;
 }
 
-/** Which subjects an action can be carried out on. */
+/** The subjects that an action can be carried out on. */
 export const FITTING: Readonly<Record<(typeof ALERT_ACTIONS)[number], readonly string[]>> = {
   "cordon-node": ["gpu", "node"],
   "mark-gpu": ["gpu"],

@@ -1,4 +1,4 @@
-/** Which actions are possible on a GPU, shown before the click, and which GPUs a list shows. */
+/** The actions that are possible on a GPU, shown before the click, and the GPUs that a list shows. */
 import type { Schema } from "@/api/client";
 import type { texts } from "@/pages/fleet/gpus/texts";
 

@@ -1,4 +1,4 @@
-/** Which actions are possible on a node, shown before the click. The server decides by the same rules. */
+/** The actions that are possible on a node, shown before the click. The server decides by the same rules. */
 import type { Schema } from "@/api/client";
 import type { texts } from "@/pages/fleet/nodes/texts";
 

@@ -1,4 +1,4 @@
-/** Which jobs are compared, and in which fields they differ. */
+/** The jobs that are compared, and the fields in which they differ. */
 import type { Job } from "@/pages/jobs/actions/possible";
 import { submissionOf } from "@/pages/jobs/spec/submission";
 

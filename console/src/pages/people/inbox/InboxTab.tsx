@@ -1,4 +1,4 @@
-/** Which kinds of items a user wants, and whether the browser shows them too. */
+/** The kinds of items that a user receives, and whether the browser shows them too. */
 import { Stack, Switch, Text } from "@mantine/core";
 import { useState } from "react";
 

@@ -28,7 +28,7 @@ class StoreHolder:
     inode: int
     path: str
     host: str
-    #: of the running system: processes of another boot cannot be seen, or are gone
+    #: boot of the running system: processes of another boot cannot be seen, or are gone
     boot_id: str = ""
     #: since when it has the store, and when its server was last started
     since: float = 0.0

@@ -53,7 +53,7 @@ class JobTable(Protocol):
         """The user's newest job that holds GPUs for the task of this name."""
 
     def names_taken(self, user: str, names: Sequence[str]) -> set[str]:
-        """Which of these names the user's jobs have already."""
+        """The names among these that jobs of the user have."""
 
     def delete(self, job_ids: Sequence[str]) -> None:
         """Deletes these jobs with their attempts. Unknown ids are ignored."""

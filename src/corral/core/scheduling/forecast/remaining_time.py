@@ -51,7 +51,7 @@ class Length:
     is_known: bool = True
     #: whether there are neither runs of the same name nor a time limit, so that a life table is the better distribution
     is_vague: bool = False
-    #: of a life table, used instead of median and sigma
+    #: hazard of a life table, used instead of median and sigma
     hazard: Hazard | None = None
     #: the work that was saved before the next or last start, with a hazard
     saved: float = 0.0

@@ -93,7 +93,7 @@ class Terms:
 
 
 class Layout:
-    """Which jobs may start on which GPUs, from one edge of a window to the next."""
+    """The GPUs that each kind of job may start on, from one edge of a window to the next."""
 
     def __init__(self, snapshot: ClusterSnapshot, now: float) -> None:
         self._snapshot = snapshot

@@ -219,7 +219,7 @@ class LogFollower:
 
 
 class _Seen:
-    """Which part of a log that is read again was read before: the first `number` lines of the time `stamp`, of which
+    """The part of a log that was read before: the first `number` lines of the time `stamp`, of which
     the last one up to `written` bytes, and everything older."""
 
     def __init__(self, stamp: bytes, number: int, written: int) -> None:

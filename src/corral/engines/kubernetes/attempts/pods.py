@@ -45,7 +45,7 @@ CONTAINER = "job"
 _START_DIRECTORY = "/etc/corral"
 _MASTER_PORT = 29500
 JOB_DIR_VARIABLE = "CORRAL_JOB_DIR"
-#: Of the wrapper, after the shell, -c, its text and its name.
+#: Place of the wrapper's first argument, after the shell, -c, its text and its name.
 _FIRST_ARGUMENT = 4
 MAX_ORDER_CHARS = 900_000
 _SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}\.\d{1,9}")

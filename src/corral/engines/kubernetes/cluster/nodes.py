@@ -76,7 +76,7 @@ def parse_toleration(text: str) -> Toleration:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FleetRules:
-    """Which nodes corral may use, which resources are GPUs, and the names of their models."""
+    """The nodes that corral may use, the resources that are GPUs, and the names of their models."""
 
     gpu_resources: tuple[str, ...] = GPU_RESOURCES
     #: labels that a node must have; empty means all nodes

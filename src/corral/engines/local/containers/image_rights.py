@@ -1,4 +1,4 @@
-"""Which images of this node were pulled with a user's login to a registry, and so are not free for every user.
+"""The images of this node that were pulled with a user's login to a registry, and are not free for every user.
 
 The node keeps images for all users. An image that was pulled with a login is recorded by its id, so that no other
 name of the image avoids the check; another user has to pull it, too, and the registry decides. Images that the operator

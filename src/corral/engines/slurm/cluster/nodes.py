@@ -40,7 +40,7 @@ _WITHHELD = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FleetRules:
-    """Which nodes corral may use, and the names of their GPU models."""
+    """The nodes that corral may use, and the names of their GPU models."""
 
     #: empty means all
     partitions: frozenset[str] = frozenset()

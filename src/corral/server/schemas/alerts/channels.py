@@ -59,7 +59,7 @@ class DeliveryView(View):
     attachments: list[str]
     state: Literal["waiting", "sent", "failed"]
     attempts: int
-    error: str = Field(description="Of the last try.")
+    error: str = Field(description="Error of the last try; empty if it succeeded.")
     created_at: str
     next_try_at: str | None
     sent_at: str | None

@@ -62,9 +62,9 @@ class VersionFileView(View):
     name: str
     path: str
     kind: Literal["file", "dir", "link"]
-    size: int | None = Field(description="Of a file.")
+    size: int | None = Field(description="Size of a file in bytes; null for others.")
     executable: bool
-    target: str | None = Field(description="Of a link.")
+    target: str | None = Field(description="Target of a link; null for others.")
     digest: str | None = Field(description="Id of the content.")
 
 

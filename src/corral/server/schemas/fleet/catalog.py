@@ -91,7 +91,7 @@ class PackageView(View):
     cpus: Number
     memory_bytes: int
     flavor: str | None
-    models: list[str] = Field(description="Of its flavor.")
+    models: list[str] = Field(description="GPU models of its flavor.")
     rdma: bool
     kinds: list[JobKind]
     description: str

@@ -193,7 +193,7 @@ class OverviewView(View):
     idle_gpus: int = Field(description="GPUs that jobs hold and do not use at this moment.")
     power_watts: float | None
     power_limit_watts: float | None = Field(description="Sum of the power limits of the GPUs that report one.")
-    #: of the hottest GPU
+    #: temperature of the hottest GPU
     temperature_celsius: float | None
     temperature_mean_celsius: float | None
     cpu: float | None = Field(description="Mean CPU utilisation of the nodes that report it, 0 to 1.")

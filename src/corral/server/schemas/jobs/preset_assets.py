@@ -22,7 +22,7 @@ class PresetAssetCreate(Body):
     path: Annotated[Text, Field(max_length=255)] = Field(default="", description="Within the source.")
     format: Annotated[Text, Field(max_length=100)] = Field(
         default="",
-        description="Of a data set: image-folder, coco, csv or text. Of a model: its architecture, such as "
+        description="For a data set: image-folder, coco, csv or text. For a model: its architecture, such as "
         "torchvision:resnet18; empty if model.json beside the weights has it.",
     )
     classes: Annotated[list[ClassName], Field(max_length=10_000)] | None = Field(

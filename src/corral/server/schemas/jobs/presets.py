@@ -55,7 +55,7 @@ class PresetCreate(Body):
 
 
 class PresetRun(Body):
-    name: Label | None = Field(default=None, description="Of the job.")
+    name: Label | None = Field(default=None, description="Name of the job.")
     parameters: Annotated[dict[Label, ParameterValue], Field(max_length=64)] = Field(default_factory=dict)
     overrides: dict[Label, Any] = Field(
         default_factory=dict, description="Other fields of the job: gpus, time, queue, env and so on."

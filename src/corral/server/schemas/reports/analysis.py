@@ -32,7 +32,7 @@ class GpuHoursView(View):
     measured_gpu_hours: float
     busy_gpu_hours: float = Field(description="Measured utilisation times time.")
     idle_gpu_hours: float
-    energy_kwh: float = Field(description="Of a job that began before the period or ended after it, the share by time.")
+    energy_kwh: float = Field(description="Energy in the period; a job that began or ended outside it counts by time.")
     utilization: float | None
     jobs: int
 
@@ -84,7 +84,7 @@ class DefragmentationView(View):
 
 
 class DefragmentationStart(Body):
-    """Which moves of the present plan are approved."""
+    """The moves of the present plan that are approved."""
 
     jobs: Annotated[list[Label], Field(min_length=1, max_length=1000)] | None = Field(
         default=None, description="Only the moves of these jobs; null: of all that have saved a checkpoint."

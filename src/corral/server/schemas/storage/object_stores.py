@@ -20,7 +20,7 @@ class ObjectStoreCreate(Body):
     endpoint: Address | None = Field(default=None, description="Null: the provider's default.")
     region: Label = ""
     prefix: Address = Field(default="", description="Prefix of the bucket that can be used.")
-    access_key: Label = Field(default="", description="Of S3.")
+    access_key: Label = Field(default="", description="Access key of S3.")
     secret: Secret = Field(
         default="",
         description="For S3 the secret key, for GCS the account's key as JSON. Stored encrypted, never shown.",

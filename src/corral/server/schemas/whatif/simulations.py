@@ -103,7 +103,7 @@ class TraceJobBody(Body):
     queue: Label = DEFAULT_QUEUE
     submitted_at: Annotated[float, Field(ge=0, le=1e12, description="Seconds, on any clock.")]
     run_seconds: Annotated[float, Field(ge=0, le=1e9)]
-    gpus: Annotated[float, Field(ge=0, le=1_000_000, description="Of every node.")] = 1
+    gpus: Annotated[float, Field(ge=0, le=1_000_000, description="GPUs of every node.")] = 1
     nodes: Annotated[int, Field(ge=1, le=100_000)] = 1
     cpus: Annotated[float, Field(ge=0, le=1_000_000)] = 0
     memory_bytes: Size = 0

@@ -39,7 +39,7 @@ class BackupSettings(Section):
     metrics: bool = False
     #: a file with the passphrase that encrypts the key file and the configuration; without it the key file is left out
     passphrase_file: Annotated[str, AfterValidator(whole_path)] = ""
-    #: of a bucket: its service (empty: Amazon or Google), region, access key, and a file with the secret
+    #: address of the bucket's service; empty: Amazon or Google
     endpoint: Annotated[str, Field(max_length=500)] = ""
     #: the region of the bucket
     region: Annotated[str, Field(max_length=100)] = ""

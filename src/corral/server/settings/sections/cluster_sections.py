@@ -135,9 +135,9 @@ class ClusterSettings(Section):
     )
     #: the engine that runs the jobs
     engine: Engine = "local"
-    #: of a Slurm cluster
+    #: settings of a Slurm cluster
     slurm: SlurmSettings = SlurmSettings()
-    #: of a Kubernetes cluster
+    #: settings of a Kubernetes cluster
     kubernetes: KubernetesSettings = KubernetesSettings()
     #: expected number of GPUs; the server warns at its start if it finds another number
     total_gpus: GpuCount | None = None

@@ -1,4 +1,4 @@
-"""Which GPUs of a node are linked to each other. Nothing is known of those that are stored; their engine will tell."""
+"""Links between the GPUs of a node. They are unknown for stored nodes until their engine reports them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which elastic jobs grow and shrink: one story per rule."""
+"""Elastic jobs that grow and shrink: one case per rule."""
 
 from __future__ import annotations
 

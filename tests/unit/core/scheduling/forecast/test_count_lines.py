@@ -1,4 +1,4 @@
-"""Which waiting jobs the counted part of a rollout has, and in which order."""
+"""The waiting jobs in the counted part of a rollout, and their order."""
 
 from __future__ import annotations
 
