@@ -8,7 +8,7 @@ import { texts } from "@/parts/clusters.texts";
 import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";
 
-export function ClusterHealth() {
+export default function ClusterHealth() {
   const t = useTexts(texts);
   const format = useFormat();
   const clusters = useClusters() ?? [];

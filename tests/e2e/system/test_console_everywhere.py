@@ -24,7 +24,7 @@ from tests.servers.corral_server import CorralServer
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not BUILT.exists(), reason=NOT_BUILT)]
 
 AXE = Path(__file__).parents[3] / "console" / "node_modules" / "axe-core" / "axe.min.js"
-FIRST_LOAD_LIMIT = 230_000
+FIRST_LOAD_LIMIT = 200_000
 
 
 @pytest.fixture(scope="module")

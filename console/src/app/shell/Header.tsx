@@ -1,23 +1,12 @@
-import {
-  ActionIcon,
-  Avatar,
-  Badge,
-  Group,
-  Indicator,
-  Kbd,
-  Menu,
-  Text,
-  Tooltip,
-  UnstyledButton,
-  VisuallyHidden,
-} from "@mantine/core";
+import { ActionIcon, Avatar, Badge, Group, Indicator, Kbd, Text, UnstyledButton, VisuallyHidden } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
-import { Bell, BookOpen, LogOut, Search, UserRound } from "lucide-react";
+import { Bell, Search } from "lucide-react";
+import { lazy } from "react";
 
 import { $api } from "@/api/client";
 import { useLiveState } from "@/api/LiveProvider";
 import { useClusters } from "@/app/cluster";
-import { useIsOperator, useMe, useSignOut } from "@/app/session";
+import { useIsOperator, useMe } from "@/app/session";
 import classes from "@/app/shell/Header.module.css";
 import { ClusterSwitch } from "@/app/shell/ClusterSwitch";
 import { InboxButton } from "@/app/shell/InboxButton";
@@ -25,8 +14,12 @@ import { firing } from "@/app/shell/firing";
 import { palette } from "@/app/shell/paletteState";
 import { LanguageMenu, ThemeSwitch } from "@/app/shell/switches";
 import { texts } from "@/app/shell/texts";
+import { Hint } from "@/parts/Hint";
+import { OpensLater } from "@/parts/OpensLater";
 import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";
+
+const AccountItems = lazy(() => import("@/app/shell/AccountItems"));
 
 export function Header() {
   const t = useTexts(texts);
@@ -63,12 +56,12 @@ function SimulatedBadge() {
   if (simulated.length === 0) return null;
   const hint = t("simulatedHint", { names: simulated.map((cluster) => cluster.name).join(", ") });
   return (
-    <Tooltip label={hint} multiline maw={320}>
+    <Hint label={hint}>
       <Badge variant="light" color="yellow" size="lg" tt="none" fw={500} mr={4} visibleFrom="md" tabIndex={0}>
         {t("simulated")}
         <VisuallyHidden>: {hint}</VisuallyHidden>
       </Badge>
-    </Tooltip>
+    </Hint>
   );
 }
 
@@ -78,11 +71,11 @@ function LiveBadge() {
   const { state, since } = useLiveState();
   const color = { live: "teal", connecting: "gray", stale: "orange" }[state];
   return (
-    <Tooltip label={state === "live" ? t("liveHint") : t("staleHint", { at: format.dateTime(since) })}>
+    <Hint label={state === "live" ? t("liveHint") : t("staleHint", { at: format.dateTime(since) })}>
       <Badge variant="dot" color={color} size="lg" tt="none" fw={500} mr={4} role="status" data-live={state}>
         {t(state)}
       </Badge>
-    </Tooltip>
+    </Hint>
   );
 }
 
@@ -92,7 +85,7 @@ function AlertBell() {
   const count = firing(data);
   const label = count > 0 ? t("alerts", { n: count }) : t("noAlerts");
   return (
-    <Tooltip label={label}>
+    <Hint label={label}>
       <Indicator disabled={count === 0} color="red" size={8} offset={8}>
         <ActionIcon
           variant="subtle"
@@ -104,37 +97,23 @@ function AlertBell() {
           <Bell size={17} />
         </ActionIcon>
       </Indicator>
-    </Tooltip>
+    </Hint>
   );
 }
 
 function Account() {
   const t = useTexts(texts);
   const me = useMe();
-  const signOut = useSignOut();
   return (
-    <Menu position="bottom-end" width={220}>
-      <Menu.Target>
-        <UnstyledButton ml={6}>
+    <OpensLater
+      popup="menu"
+      button={(props) => (
+        <UnstyledButton {...props} ml={6}>
           <VisuallyHidden>{t("account", { name: me.name })}</VisuallyHidden>
           <Avatar name={me.display_name || me.name} color="blue" size={30} aria-hidden />
         </UnstyledButton>
-      </Menu.Target>
-      <Menu.Dropdown>
-        <Menu.Label>
-          {me.display_name || me.name} · {t(me.role === "operator" ? "operator" : "scientist")}
-        </Menu.Label>
-        <Menu.Item leftSection={<UserRound size={15} />} renderRoot={(props) => <Link to="/settings" {...props} />}>
-          {t("profile")}
-        </Menu.Item>
-        <Menu.Item leftSection={<BookOpen size={15} />} component="a" href="/api/docs" target="_blank">
-          {t("apiDocs")}
-        </Menu.Item>
-        <Menu.Divider />
-        <Menu.Item leftSection={<LogOut size={15} />} onClick={() => void signOut()}>
-          {t("signOut")}
-        </Menu.Item>
-      </Menu.Dropdown>
-    </Menu>
+      )}
+      opened={(button) => <AccountItems button={button} />}
+    />
   );
 }

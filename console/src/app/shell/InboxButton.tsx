@@ -1,4 +1,4 @@
-import { ActionIcon, Indicator, Tooltip } from "@mantine/core";
+import { ActionIcon, Indicator } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Inbox } from "lucide-react";
@@ -11,6 +11,7 @@ import { useLiveEvents } from "@/api/LiveProvider";
 import { newItem, wantsBrowser } from "@/app/shell/inboxNotice";
 import { useMe } from "@/app/session";
 import { texts } from "@/app/shell/texts";
+import { Hint } from "@/parts/Hint";
 import { useTexts } from "@/texts/texts";
 
 /** How many items of the inbox are not read. Asked again only when an event concerns the user. */
@@ -32,7 +33,7 @@ export function InboxButton() {
   const count = data?.unread ?? 0;
   const label = count > 0 ? t("inboxUnread", { n: count }) : t("inbox");
   return (
-    <Tooltip label={label}>
+    <Hint label={label}>
       <Indicator disabled={count === 0} color="blue" size={8} offset={8}>
         <ActionIcon
           variant="subtle"
@@ -44,6 +45,6 @@ export function InboxButton() {
           <Inbox size={17} />
         </ActionIcon>
       </Indicator>
-    </Tooltip>
+    </Hint>
   );
 }

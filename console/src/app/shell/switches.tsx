@@ -1,11 +1,15 @@
 /** The viewer's choices that are always at hand: language and colour scheme. */
-import { ActionIcon, Menu, Tooltip, useMantineColorScheme } from "@mantine/core";
-import { Check, Languages, Moon, Sun } from "lucide-react";
+import { ActionIcon, useMantineColorScheme } from "@mantine/core";
+import { Languages, Moon, Sun } from "lucide-react";
+import { lazy } from "react";
 
-import { LANGUAGES, usePreferences, type Language } from "@/app/preferences";
 import { texts } from "@/app/shell/texts";
 import { useIsDark } from "@/app/useIsDark";
+import { Hint } from "@/parts/Hint";
+import { OpensLater } from "@/parts/OpensLater";
 import { useTexts } from "@/texts/texts";
+
+const LanguageItems = lazy(() => import("@/app/shell/LanguageItems"));
 
 export function ThemeSwitch() {
   const t = useTexts(texts);
@@ -13,7 +17,7 @@ export function ThemeSwitch() {
   const { setColorScheme } = useMantineColorScheme();
   const label = t(dark ? "toLight" : "toDark");
   return (
-    <Tooltip label={label}>
+    <Hint label={label}>
       <ActionIcon
         variant="subtle"
         color="gray"
@@ -23,35 +27,23 @@ export function ThemeSwitch() {
       >
         {dark ? <Sun size={17} /> : <Moon size={17} />}
       </ActionIcon>
-    </Tooltip>
+    </Hint>
   );
 }
 
 export function LanguageMenu() {
   const t = useTexts(texts);
-  const { language, setLanguage } = usePreferences();
-  const names = Object.entries(LANGUAGES) as [Language, string][];
   return (
-    <Menu position="bottom-end">
-      <Menu.Target>
-        <Tooltip label={t("language")}>
-          <ActionIcon variant="subtle" color="gray" size="lg" aria-label={t("language")}>
+    <Hint label={t("language")}>
+      <OpensLater
+        popup="menu"
+        button={(props) => (
+          <ActionIcon {...props} variant="subtle" color="gray" size="lg" aria-label={t("language")}>
             <Languages size={17} />
           </ActionIcon>
-        </Tooltip>
-      </Menu.Target>
-      <Menu.Dropdown>
-        {names.map(([code, name]) => (
-          <Menu.Item
-            key={code}
-            lang={code === "zh" ? "zh-CN" : "en"}
-            rightSection={code === language ? <Check size={14} /> : null}
-            onClick={() => setLanguage(code)}
-          >
-            {name}
-          </Menu.Item>
-        ))}
-      </Menu.Dropdown>
-    </Menu>
+        )}
+        opened={(button) => <LanguageItems button={button} />}
+      />
+    </Hint>
   );
 }

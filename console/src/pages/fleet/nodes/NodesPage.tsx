@@ -11,7 +11,7 @@ import { matching, type Node } from "@/pages/fleet/nodes/rules";
 import { useNodeActions } from "@/pages/fleet/nodes/useNodeActions";
 import { texts } from "@/pages/fleet/nodes/texts";
 import { BatchBar } from "@/parts/BatchBar";
-import { ClusterHealth } from "@/parts/ClusterHealth";
+import ClusterHealth from "@/parts/ClusterHealth";
 import { DataTable, NothingFound } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import FilterSelect from "@/parts/FilterSelect";

@@ -6,7 +6,7 @@ import { lazy, Suspense, useMemo } from "react";
 
 import { $api } from "@/api/client";
 import { useGpuMap } from "@/api/useGpuMap";
-import { useCluster } from "@/app/cluster";
+import { useCluster, useClusters } from "@/app/cluster";
 import { useIsOperator } from "@/app/session";
 import { RangePicker } from "@/charts/RangePicker";
 import { useRange } from "@/charts/ranges";
@@ -20,12 +20,13 @@ import { Tiles } from "@/pages/fleet/overview/Tiles";
 import { Users } from "@/pages/fleet/overview/Users";
 import { Waiting } from "@/pages/fleet/overview/Waiting";
 import { texts } from "@/pages/fleet/overview/texts";
-import { ClusterHealth } from "@/parts/ClusterHealth";
 import { PageHeader } from "@/parts/PageHeader";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { navigation } from "@/texts/navigation";
 import { useTexts } from "@/texts/texts";
 
+// Only of several clusters, or of one in trouble.
+const ClusterHealth = lazy(() => import("@/parts/ClusterHealth"));
 // Below the first screen.
 const ResourcePanel = lazy(() => import("@/parts/ResourcePanel"));
 const Trends = lazy(() => import("@/pages/fleet/overview/Trends"));
@@ -36,6 +37,7 @@ export default function OverviewPage() {
   const isOperator = useIsOperator();
   const [range] = useRange();
   const cluster = useCluster();
+  const clusters = useClusters() ?? [];
   const overview = $api.useQuery("get", "/overview", { params: { query: cluster === "" ? {} : { cluster } } });
   const map = useGpuMap();
   const here = useMemo(() => (map.data === undefined ? undefined : ofCluster(map.data, cluster)), [map.data, cluster]);
@@ -60,7 +62,11 @@ export default function OverviewPage() {
         </Button>
       </PageHeader>
       {overview.error !== null && <ProblemNote error={overview.error} onRetry={() => void overview.refetch()} />}
-      <ClusterHealth />
+      {(clusters.length > 1 || clusters.some((one) => !one.healthy)) && (
+        <Suspense fallback={null}>
+          <ClusterHealth />
+        </Suspense>
+      )}
       <Tiles now={now} trends={cluster === "" ? trends.data : undefined} />
       <div className={classes.columns}>
         <div className={classes.column}>
