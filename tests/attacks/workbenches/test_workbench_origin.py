@@ -329,7 +329,7 @@ def test_a_ticket_is_good_once_and_for_one_workbench(installation: Installation,
     problem(visitor.ask("GET", url), 401)
 
 
-def test_what_opens_one_door_opens_no_other(installation: Installation, visitor: Visitor) -> None:
+def test_a_cookie_or_token_opens_only_its_own_origin(installation: Installation, visitor: Visitor) -> None:
     ann, eve = installation.session("ann"), installation.session("eve")
     anns, cookie = visitor.entered(ann, installation.anns)
     _, other = visitor.entered(eve, installation.eves)

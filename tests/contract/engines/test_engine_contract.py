@@ -131,7 +131,7 @@ def test_stop_sends_sigterm_first_and_reports_how_it_ended(cluster: EngineHarnes
     assert "saved" in cluster.output()
 
 
-def test_who_ignores_the_request_is_killed_after_the_grace_time(cluster: EngineHarness) -> None:
+def test_a_program_that_ignores_the_request_is_killed_after_the_grace_time(cluster: EngineHarness) -> None:
     cluster.launch(order(*script("trap '' TERM; echo ready; while :; do sleep 0.02; done")))
     wait_until(lambda: "ready" in cluster.output(), "the trap")
     cluster.engine.stop("j-1.1", 0.2)

@@ -130,7 +130,7 @@ def test_a_program_without_a_handler_ends_at_once_as_it_would_outside(local: Loc
     assert (ended.reason, ended.exit_code) == (EndReason.EXIT_CODE, 143)
 
 
-def test_who_ignores_the_warning_is_killed_after_the_grace_time(local: LocalHarness, image: str) -> None:
+def test_a_program_that_ignores_the_warning_is_killed_after_the_grace_time(local: LocalHarness, image: str) -> None:
     local.launch(boxed(image, "trap '' TERM; echo up; while :; do sleep 0.1; done"))
     wait_until(lambda: "up" in local.output(), "it runs")
     local.engine.stop("j-1.1", 0.3)

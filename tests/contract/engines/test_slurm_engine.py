@@ -101,7 +101,7 @@ def test_an_id_of_a_stranger_is_neither_followed_nor_cancelled(
             harness.slurm.run("scancel", str(victim))
 
 
-def test_what_strangers_hold_stays_taken_when_the_plan_for_it_ends(harness: SlurmHarness) -> None:
+def test_gpus_held_outside_corral_stay_taken_when_a_plan_for_them_ends(harness: SlurmHarness) -> None:
     take_node1(harness)
     # A plan that was made a moment before names the same GPUs, and waits for them in Slurm.
     harness.launch(order("/bin/true", gpus=8))

@@ -112,7 +112,7 @@ def test_every_revision_leaves_the_version_before_working(connection: Connection
         before = after
 
 
-def test_what_an_old_server_would_stumble_over_is_found(connection: Connection) -> None:
+def test_schema_changes_that_an_older_server_cannot_use_are_found(connection: Connection) -> None:
     migrate(connection, "the store", NEWEST)
     before = shape_of(connection)
     connection.exec_driver_sql("ALTER TABLE users ADD COLUMN shoe_size INTEGER")

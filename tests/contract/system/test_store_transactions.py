@@ -176,7 +176,7 @@ def test_a_follower_of_the_events_misses_none(store_place: StorePlace) -> None:
 # ------------------------------------------------------------------------------------------------ one server
 
 
-def test_who_takes_over_fences_off_the_others(store_place: StorePlace) -> None:
+def test_a_takeover_fences_the_other_servers(store_place: StorePlace) -> None:
     old, new, tool = store_place.open(), store_place.open(), store_place.open()
     old.take_over()
     added(old, {"name": "by old"})

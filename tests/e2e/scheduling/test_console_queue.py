@@ -82,7 +82,7 @@ def drag(page: Page, name: str, onto: Locator) -> None:
     page.mouse.move(start["x"] + 8, target["y"] + target["height"] / 2, steps=12)
 
 
-def test_one_s_own_jobs_change_places_by_mouse(visit: Visit, server: CorralServer) -> None:
+def test_own_jobs_change_places_by_mouse(visit: Visit, server: CorralServer) -> None:
     for name in ("ann-one", "ann-two", "ann-three"):
         submit(server, "ann", name, gpus=4, time="1h")
     page = visit("ann").open("/queue", "Queue")
@@ -136,7 +136,7 @@ def test_a_stop_of_a_waiting_job_is_taken_back_and_it_keeps_its_place(visit: Vis
     assert order(server) == ["stays-first", "stays-second"]
 
 
-def test_one_s_own_jobs_change_places_by_keyboard_and_it_is_spoken(visit: Visit, server: CorralServer) -> None:
+def test_own_jobs_change_places_by_keyboard_with_announcements(visit: Visit, server: CorralServer) -> None:
     for name in ("key-one", "key-two", "key-three"):
         submit(server, "ann", name, gpus=4)
     page = visit("ann").open("/queue", "Queue")

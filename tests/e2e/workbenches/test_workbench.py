@@ -70,7 +70,7 @@ def test_a_cell_runs_in_a_real_browser(browser: Browser, server: CorralServer, b
     page.context.close()
 
 
-def test_a_stranger_gets_403_and_nothing_else(browser: Browser, server: CorralServer, bench: dict[str, Any]) -> None:
+def test_another_user_gets_403_and_nothing_else(browser: Browser, server: CorralServer, bench: dict[str, Any]) -> None:
     path = f"/workbenches/{bench['id']}/jupyter/"
     page = signed_in(browser, server, "bob", f"{path}lab")
     answer = page.goto(f"{server.url}{path}lab", wait_until="domcontentloaded")
@@ -175,7 +175,7 @@ def exhaust(channel: ClientConnection) -> None:
         channel.recv(timeout=60)
 
 
-def test_who_signs_out_is_cut_off(server: CorralServer, bench: dict[str, Any]) -> None:
+def test_a_deleted_token_closes_its_channels(server: CorralServer, bench: dict[str, Any]) -> None:
     with server.http("ann") as http:
         made = http.post("/me/tokens", json={"name": "short"}).json()
         headers = {"Authorization": f"Bearer {made['token']}"}

@@ -160,7 +160,7 @@ def test_a_directory_of_a_volume_is_committed_and_no_link_leads_out_of_it(ann: P
     assert "no directory" in refused(ann, "dataset", "commit", "from-volume", "--volume", "work", "--path", "nowhere")
 
 
-def test_who_sees_and_changes_what_is_shared(server: CorralServer, ann: Person, tmp_path: Path) -> None:
+def test_rights_on_shared_datasets(server: CorralServer, ann: Person, tmp_path: Path) -> None:
     bob = at_a_shell(server, "bob")
     ann.ok("dataset", "create", "shared")
     ann.ok("dataset", "commit", "shared", str(fill(tmp_path / "shared", 2)))

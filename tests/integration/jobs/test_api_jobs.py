@@ -133,7 +133,7 @@ def test_pages_show_every_job_once_whatever_the_order(http: httpx.Client) -> Non
     assert http.get("/jobs", params={"user": "nobody"}).json() == {"items": [], "next_cursor": None}
 
 
-def test_what_others_run_is_their_business(server: CorralServer, http: httpx.Client) -> None:
+def test_jobs_of_other_users_are_not_found(server: CorralServer, http: httpx.Client) -> None:
     with server.http("ann") as ann, server.http("bob") as bob:
         job = submit(ann, "bash", "-c", "sleep 60", "--key=secret", env={"KEY": "secret"}, name="private-job")
         for path in ("", "/why"):

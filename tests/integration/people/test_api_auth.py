@@ -249,7 +249,7 @@ def test_the_first_start_prints_a_one_time_password_that_must_be_replaced() -> N
             assert password not in "\n".join(store.iterdump())
 
 
-def test_who_signed_in_from_where_is_in_the_audit_log(server: CorralServer) -> None:
+def test_sign_ins_are_in_the_audit_log_with_their_addresses(server: CorralServer) -> None:
     with server.http() as operator:
         server.add_user("erin")
         events = operator.get("/events", params={"actor": "erin"}).json()["items"]

@@ -198,7 +198,7 @@ def met(expected: str, status: int) -> bool:
 
 
 @pytest.mark.parametrize(("method", "path"), EXPECTED, ids=lambda part: part)
-def test_everybody_is_let_in_or_not_as_the_table_says(house: House, method: str, path: str) -> None:
+def test_every_route_answers_each_role_as_the_table_says(house: House, method: str, path: str) -> None:
     got = {}
     for role in ORDER:
         token = spare(house, role) if path == "/auth/logout" else None

@@ -88,7 +88,7 @@ def test_a_scientist_may_do_less_than_an_operator(server: CorralServer, operator
         (("quota", "set", "operator", "--gpus", "-1"), "", "gpus"),
     ],
 )
-def test_what_cannot_be_is_refused_with_the_reason(
+def test_impossible_requests_are_refused_with_the_reason(
     operator: Person, args: tuple[str, ...], stdin: str, message: str
 ) -> None:
     before = _people(operator)

@@ -251,7 +251,7 @@ def could_never_run(snapshot: ClusterSnapshot, job: Job) -> bool:
 
 @DEAR
 @given(crowds())
-def test_who_is_made_room_for_starts_when_it_is_there(crowd: Crowd) -> None:
+def test_a_job_starts_when_its_victims_have_ended(crowd: Crowd) -> None:
     """No other job gets the freed GPUs, and no more jobs are preempted meanwhile."""
     simulation = crowd.simulation()
     served: set[str] = set()

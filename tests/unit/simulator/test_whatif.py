@@ -91,7 +91,7 @@ def test_the_shorter_first_is_better_for_most() -> None:
     assert result["base"]["jobs"] == result["candidate"]["jobs"] == 3
 
 
-def test_who_was_there_before_fills_the_cluster_and_is_not_measured() -> None:
+def test_jobs_from_before_the_window_fill_the_cluster_unmeasured() -> None:
     jobs = [past(1, 50.0, 100.0, 2, is_measured=False), past(2, 110.0, 20.0, 2, waited_seconds=45.0)]
     result = answer(jobs, {"fleet": {"scale": 2}}, since=100.0)
     assert (result["jobs"], result["carried_jobs"]) == (1, 1)
@@ -135,7 +135,7 @@ def test_a_guarantee_costs_others_their_gpus() -> None:
     assert queues["urgent"]["candidate"]["wait_mean_seconds"] < queues["urgent"]["base"]["wait_mean_seconds"]
 
 
-def test_who_could_never_run_there_is_counted_and_not_waited_for() -> None:
+def test_jobs_that_can_never_run_there_are_counted_and_not_awaited() -> None:
     jobs = [past(1, 0.0, 10.0, 2), past(2, 1.0, 10.0, 1, models=("H100",)), past(3, 2.0, 10.0, 4)]
     result = answer(jobs, {"any_model": True})
     assert result["base"]["left_out_jobs"] == 2
@@ -173,7 +173,7 @@ def workloads() -> st.SearchStrategy[list[PastJob]]:
 
 @DEAR
 @given(workloads(), st.sampled_from(["fcfs", "fair-share", "shortest", "priority"]), st.sampled_from([0.5, 1.0, 3.0]))
-def test_what_always_holds(jobs: list[PastJob], policy: str, scale: float) -> None:
+def test_invariants_of_an_answer(jobs: list[PastJob], policy: str, scale: float) -> None:
     cluster_scale = max(scale, 1.0)
     result = answer(jobs, {"queues": {"*": {"policy": policy}}, "fleet": {"scale": cluster_scale}})
     json.dumps(result, allow_nan=False)

@@ -101,7 +101,7 @@ def test_without_a_host_label_the_address_counts(target: Target) -> None:
     collector.close()
 
 
-def test_who_names_a_node_says_whose_gpus_they_are(target: Target) -> None:
+def test_an_exporter_without_a_known_node_needs_the_nodes_name(target: Target) -> None:
     """An exporter in a container, or of a node that its engine calls otherwise, does not know the node's name."""
     target.says('DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-other",Hostname="pod-7f"} 10\ncorral_exporter_cpu_ratio 0.5\n')
     stranger = ScrapingCollector(target.address, lambda: KNOWN)

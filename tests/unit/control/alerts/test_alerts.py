@@ -164,7 +164,7 @@ def test_rules_may_end_quietly_and_a_deleted_rule_ends_its_alerts(desk: Desk) ->
     assert deliveries(desk)[-1].kind == "resolved"
 
 
-def test_what_people_said_meanwhile_is_kept(desk: Desk) -> None:
+def test_an_acknowledgement_made_meanwhile_is_kept(desk: Desk) -> None:
     rule(desk)
     look(desk, {"g1": 90})
     with desk.store.read() as tx:

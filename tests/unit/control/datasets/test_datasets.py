@@ -101,7 +101,7 @@ def test_versions_stand_in_one_line_and_are_found_by_tag_by_digits_and_as_the_la
             meant(stored, word)
 
 
-def test_who_commits_after_another_came_is_refused_and_nothing_changes(stored: Desk) -> None:
+def test_a_commit_on_an_old_version_is_refused(stored: Desk) -> None:
     late = version(2, id="f" * 64)
     with pytest.raises(WrongState, match="gone on to bbbbbbbbbbbb"):
         commit(stored, "digits", late)
@@ -184,7 +184,7 @@ def test_what_is_not_shared_is_not_there_and_what_is_shared_to_read_is_not_chang
             stored.do(datasets.share, ANN, "digits", shares)
 
 
-def test_of_several_of_one_name_ones_own_goes_first_and_others_must_be_named(stored: Desk) -> None:
+def test_among_datasets_of_one_name_the_own_one_goes_first(stored: Desk) -> None:
     stored.do(create_user, ROOT, "carl", password_hash="hash")
     carl = Caller(name="carl")
     stored.do(datasets.create, BOB, name="digits", target="default", description="")

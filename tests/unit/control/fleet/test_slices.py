@@ -46,7 +46,9 @@ STARTS: list[tuple[str, tuple[Node, ...], dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("nodes", "asked", "got"), [row[1:] for row in STARTS], ids=[row[0] for row in STARTS])
-def test_who_asks_gets(store: Store, nodes: tuple[Node, ...], asked: dict[str, Any], got: str) -> None:
+def test_a_job_starts_on_the_model_that_it_asks_for(
+    store: Store, nodes: tuple[Node, ...], asked: dict[str, Any], got: str
+) -> None:
     desk = desk_with(store, nodes)
     (job,) = desk.submit(draft(**asked))
     desk.do(run_cycle, desk.journal)

@@ -80,7 +80,7 @@ def test_an_array_is_stopped_in_one_step(desk: Desk) -> None:
     }
 
 
-def test_whose_array(desk: Desk) -> None:
+def test_an_array_is_found_by_its_owner_and_name(desk: Desk) -> None:
     desk.do(submit_array, ANN, draft("sweep"), THREE)
     for caller, user in ((BOB, None), (BOB, "ann"), (ROOT, None)):
         with pytest.raises(NotFound, match="there is no array 'sweep'"):

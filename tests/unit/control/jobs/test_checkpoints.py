@@ -198,7 +198,7 @@ def test_a_running_job_is_asked_to_save(desk: Desk) -> None:
     assert [event.actor for event in desk.events() if event.action == "job.checkpoint-requested"] == ["ann", "root"]
 
 
-def test_who_cannot_save_is_not_asked(desk: Desk) -> None:
+def test_a_job_that_cannot_save_is_not_asked(desk: Desk) -> None:
     shelf = Shelf()
     (job,) = desk.submit(draft("training"))
     with pytest.raises(WrongState, match="queued: only a running one"):

@@ -199,7 +199,7 @@ def test_it_has_no_place_in_a_line_yet(desk: Desk) -> None:
     assert desk.do(jobs.pin, ROOT, desk.do(jobs.own_job, ANN, "second").id).pinned_at == desk.now
 
 
-def test_those_who_wait_for_others_count_for_the_length(store: Store) -> None:
+def test_jobs_with_dependencies_count_for_the_queue_length(store: Store) -> None:
     desk = Desk(store, Policies(max_queue_length=2))
     one(desk, "first")
     one(desk, "second", "first")

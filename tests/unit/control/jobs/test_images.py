@@ -115,7 +115,7 @@ def test_the_login_is_the_named_one_or_the_users_own_for_that_registry(staffed: 
     assert not [event for event in staffed.events() if "locked" in str(event.detail)]
 
 
-def test_logins_are_ones_own_business(staffed: Desk) -> None:
+def test_logins_belong_to_their_owner(staffed: Desk) -> None:
     staffed.do(images.put_login, ANN, login("work"))
     with pytest.raises(NotFound):
         staffed.do(images.delete_login, BOB, "work")

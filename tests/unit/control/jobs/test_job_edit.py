@@ -86,7 +86,7 @@ def test_quota_is_checked_as_for_a_new_job_without_counting_this_one_twice(full:
         (sized("min_gpus", min_gpus=9), Refusal),
     ],
 )
-def test_what_would_be_refused_at_the_door_is_refused_here_and_nothing_changes(
+def test_an_edit_that_a_submission_would_refuse_changes_nothing(
     full: Desk, change: jobs.JobChange, refusal: type[Refusal]
 ) -> None:
     [job] = full.submit(draft("mine", gpus=2))

@@ -84,7 +84,7 @@ def test_a_whole_span() -> None:
     assert [(row.key, row.utilization) for row in summary.by_model] == [("A10", 0.5)]
 
 
-def test_what_crosses_the_border_counts_in_part() -> None:
+def test_attempts_across_the_ends_of_the_span_count_in_part() -> None:
     summary = summarize_usage(STORY, 3 * HOUR, 9 * HOUR, now=10 * HOUR)
     ann, bob = summary.by_user
     assert (ann.key, ann.gpu_hours, ann.energy_kwh) == ("ann", 4, 4)

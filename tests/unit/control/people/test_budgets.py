@@ -184,7 +184,7 @@ def test_two_charges_can_begin_within_a_millisecond(staffed: Desk) -> None:
     budget_status(staffed)
 
 
-def test_an_owner_who_requeues_pays(staffed: Desk) -> None:
+def test_a_requeue_by_the_owner_is_charged(staffed: Desk) -> None:
     limit(staffed)
     (job,) = staffed.started(draft(gpus=1))
     staffed.now += HOUR

@@ -152,7 +152,7 @@ def test_unknown_users_pools_and_groups_are_refused(teams: Desk) -> None:
     refused(teams, NotFound, groups.delete, ROOT, "third")
 
 
-def test_who_is_not_in_a_group_cannot_be_removed_from_it(teams: Desk) -> None:
+def test_a_user_outside_a_group_cannot_be_removed_from_it(teams: Desk) -> None:
     refusal = refused(teams, Invalid, groups.edit, ROOT, "team-a", GroupChange(remove_users=("ann", "bob")))
     assert refusal.numbers == {"users": ["bob"]}
     refused(teams, Invalid, groups.edit, ROOT, "team-a", GroupChange(add_users=("ann",), remove_users=("ann",)))

@@ -148,7 +148,7 @@ def test_tasks_need_tasks_and_not_workbench(staffed: Desk) -> None:
     assert staffed.do(tasks.allocate, only, "mytask", 1, ("holder",)).record.job.kind is JobKind.WORKBENCH
 
 
-def test_who_sees_whose_jobs() -> None:
+def test_jobs_are_visible_by_role() -> None:
     assert permissions.may_see_job(ANN, "ann")
     assert not permissions.may_see_job(BOB, "ann")
     assert permissions.may_see_job(ROOT, "ann")

@@ -93,7 +93,7 @@ def test_every_kind_of_key_that_is_worth_something(text: str) -> None:
         ("ssh-rsa " + "A" * 9000, "at most"),
     ],
 )
-def test_what_is_no_good_key_is_refused_with_the_reason(text: str, why: str) -> None:
+def test_an_invalid_key_is_refused_with_the_reason(text: str, why: str) -> None:
     with pytest.raises(Invalid, match=why) as refusal:
         ssh_keys.parse(text)
     assert refusal.value.field == "public_key"

@@ -40,7 +40,7 @@ def schedule(period: ReportPeriod, created: str = "2026-01-15 12:00", **values: 
         (ReportPeriod.MONTHLY, "2028-03-01 06:00", ("2028-02-01", "2028-03-01")),
     ],
 )
-def test_what_is_due(period: ReportPeriod, now: str, span: tuple[str, str] | None) -> None:
+def test_due_periods(period: ReportPeriod, now: str, span: tuple[str, str] | None) -> None:
     expected = None if span is None else Span(since=at(span[0]), until=at(span[1]))
     assert due(schedule(period), at(now)) == expected
 

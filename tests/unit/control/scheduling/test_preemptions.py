@@ -154,7 +154,7 @@ def test_what_was_saved_is_found_out_after_the_end(desk: Desk, decisions: Decisi
     assert receipts(desk, victim) == [receipt], "what is known is not asked again"
 
 
-def test_who_did_not_save_has_lost_everything_since_the_last_checkpoint(desk: Desk, decisions: Decisions) -> None:
+def test_a_job_that_did_not_save_loses_its_work_since_the_last_checkpoint(desk: Desk, decisions: Decisions) -> None:
     victim, waiting = borrowing(desk)
     saved_at = desk.now - 20.0
     desk.do(checkpoints.note_saved, [Saved(job_id=victim.id, at=saved_at)])
@@ -175,7 +175,7 @@ def test_without_checkpoints_the_end_is_the_last_word(store: Store, decisions: D
     assert (receipt.saved, receipt.lost_gpu_seconds) == (False, 60.0 * 4)
 
 
-def test_who_waited_goes_away_and_the_others_just_come_back(desk: Desk, decisions: Decisions) -> None:
+def test_a_victim_is_queued_again_when_the_preempting_job_is_deleted(desk: Desk, decisions: Decisions) -> None:
     victim, waiting = borrowing(desk)
     preempted(desk, decisions, victim, for_job=waiting)
     desk.do(jobs.stop, BOB, waiting.id)

@@ -177,7 +177,7 @@ def test_what_is_shared_is_seen_read_and_written_as_its_owner_says(stored: Desk)
             stored.do(volumes.share, ANN, "data", wrong)
 
 
-def test_who_is_deleted_takes_no_data_along_and_leaves_no_share_to_a_namesake(stored: Desk) -> None:
+def test_deleting_a_user_keeps_data_and_removes_shares(stored: Desk) -> None:
     stored.do(groups.create, ROOT, "vision")
     stored.do(volumes.share, ANN, "data", [WITH_BOB, Share(kind=ShareKind.GROUP, name="vision")])
     with pytest.raises(InUse, match="user ann has 1 volume: data"):
@@ -187,7 +187,7 @@ def test_who_is_deleted_takes_no_data_along_and_leaves_no_share_to_a_namesake(st
     assert found(stored, ANN, "data").shared == ()
 
 
-def test_whose_permission_group_lacks_the_function_makes_no_volume(staffed: Desk) -> None:
+def test_a_permission_group_without_the_function_cannot_create_volumes(staffed: Desk) -> None:
     with pytest.raises(NotPermitted):
         staffed.do(volumes.create, Caller(name="ann", functions=frozenset()), DATA)
 
@@ -267,7 +267,7 @@ def test_words_that_are_no_mount_are_refused(word: str) -> None:
     assert refusal.value.field == "mounts"
 
 
-def test_who_may_only_read_mounts_to_read(stored: Desk) -> None:
+def test_a_reader_mounts_read_only(stored: Desk) -> None:
     with pytest.raises(Refusal, match="there is no volume 'ann/data'"):
         mounting(stored, "ann/data:/data", caller=BOB)
     stored.do(volumes.share, ANN, "data", [WITH_BOB])

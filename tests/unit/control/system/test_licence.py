@@ -32,7 +32,7 @@ def state(text: str | None, now: float = 1000.0) -> LicenceState:
     return licence.assess(text, public(KEY), now).state
 
 
-def test_what_a_token_is_worth_over_time() -> None:
+def test_the_state_of_a_licence_over_time() -> None:
     assert state(None) is state("") is LicenceState.NONE
     assert state(token(None)) is LicenceState.VALID
     assert state(token(100)) is LicenceState.VALID

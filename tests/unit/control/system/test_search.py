@@ -63,7 +63,7 @@ def test_a_workbench_is_one_to_its_owner_and_to_operators(staffed: Desk) -> None
     assert ids(staffed, CURIOUS, "bench") == [("job", "j-1")]
 
 
-def test_people_and_groups_are_the_operators_business(staffed: Desk) -> None:
+def test_only_operators_find_users_and_groups(staffed: Desk) -> None:
     staffed.do(groups.create, ROOT, "annalists")
     assert set(ids(staffed, ROOT, "ann")) == {("user", "ann"), ("group", "annalists")}
     assert ids(staffed, ANN, "ann") == []

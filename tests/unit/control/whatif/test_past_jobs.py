@@ -57,7 +57,7 @@ def test_what_was_asked_for_is_taken_from_the_job_where_it_is_still_there() -> N
     assert (one.job.state, one.job.attempt) == (JobState.CREATED, 0)
 
 
-def test_who_was_there_before_the_window_comes_along_unmeasured() -> None:
+def test_jobs_from_before_the_window_are_included_unmeasured() -> None:
     ran = attempt(1, queued_at=700.0, planned_at=800.0, started_at=800.0, ended_at=1200.0)
     waited = attempt(2, queued_at=900.0, planned_at=1300.0, started_at=1300.0, ended_at=1400.0)
     jobs, _ = gathered(ran, waited)

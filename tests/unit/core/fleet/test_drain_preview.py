@@ -36,7 +36,7 @@ def test_an_empty_node_is_empty_now() -> None:
     assert found.capacity_after == {"default": Capacity(gpus=4, free=4)}
 
 
-def test_who_is_there_now_goes_where_there_is_room_the_oldest_first() -> None:
+def test_present_jobs_are_placed_where_they_fit_the_oldest_first() -> None:
     snapshot = snapshot_of(
         node("n1", 4),
         node("n2", 4),

@@ -56,7 +56,7 @@ def test_of_the_groups_that_hold_a_job_the_fullest_is_taken(groups: list[str], d
 
 @settings(max_examples=150)
 @given(groups=groups_of_gpus, data=st.data())
-def test_who_grows_stays_with_its_own_links_first(groups: list[str], data: st.DataObject) -> None:
+def test_a_growing_job_prefers_linked_gpus(groups: list[str], data: st.DataObject) -> None:
     gpus, links = named(groups)
     held = data.draw(st.lists(st.sampled_from(gpus), unique=True))
     idle = [gpu for gpu in gpus if gpu not in held]

@@ -106,7 +106,9 @@ def test_a_scaled_fleet_has_distinct_gpus_and_about_so_many_nodes(scale: float, 
         ({"fleet": {"remove": ["n1", "n2", "n3", "n4"]}}, "fleet", "no node would be left"),
     ],
 )
-def test_what_does_not_fit_the_cluster_is_refused(plain: dict[str, Any], field: str, words_of_it: str) -> None:
+def test_a_scenario_that_does_not_fit_the_cluster_is_refused(
+    plain: dict[str, Any], field: str, words_of_it: str
+) -> None:
     with pytest.raises(BadScenario, match=words_of_it) as refused:
         check(scenario_of(plain), CLUSTER)
     assert refused.value.field == field

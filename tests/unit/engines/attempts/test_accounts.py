@@ -65,7 +65,7 @@ STORIES: list[tuple[AccountRules, str, str]] = [
 
 
 @pytest.mark.parametrize(("rules", "user", "outcome"), STORIES)
-def test_who_becomes_whom(rules: AccountRules, user: str, outcome: str) -> None:
+def test_users_get_their_account_or_a_refusal(rules: AccountRules, user: str, outcome: str) -> None:
     if " " not in outcome:
         assert rules.account_of(user).name == outcome
         return

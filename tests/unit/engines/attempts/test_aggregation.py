@@ -51,7 +51,7 @@ def test_it_is_over_with_its_last_instance() -> None:
     assert half.phase is AttemptPhase.RUNNING
 
 
-def test_the_first_failure_speaks_for_a_gang() -> None:
+def test_the_first_failure_is_the_reason_for_a_gang() -> None:
     status = aggregate("j-1.1", [over(0, at=31.0, code=143), over(1, at=30.0, code=3), over(2)])
     assert status is not None
     assert (status.exit_code, status.message, status.at) == (3, "instance 1 on node2: exit code 3", 31.0)
@@ -68,13 +68,13 @@ def test_the_first_to_fail_is_not_the_first_to_be_gone() -> None:
     assert (status.exit_code, status.message, status.at) == (137, "instance 1 on node2: killed by SIGKILL", 32.0)
 
 
-def test_a_failure_of_the_platform_speaks_for_those_who_died_of_it() -> None:
+def test_a_platform_failure_is_the_reason_for_all_instances_that_it_ended() -> None:
     status = aggregate("j-1.1", [over(0, at=30.0, code=1), over(1, at=35.0, code=None, reason=EndReason.LOST)])
     assert status is not None
     assert (status.reason, status.exit_code) == (EndReason.LOST, None)
 
 
-def test_a_single_instance_speaks_for_itself() -> None:
+def test_a_single_instance_gives_its_own_reason() -> None:
     status = aggregate("j-1.1", [over(code=2)])
     assert status is not None
     assert (status.exit_code, status.message) == (2, "exit code 2")

@@ -193,7 +193,7 @@ def test_a_job_holds_its_nodes_until_they_are_cleaned_up(state: Any) -> None:
     assert (over.is_over, over.holds_nodes) == (True, False)
 
 
-def test_what_others_hold_is_theirs_and_never_a_gpu_that_a_plan_has_named() -> None:
+def test_gpus_held_by_others_are_never_those_that_a_plan_has_named() -> None:
     (job,) = jobs_of({"jobs": [JOB_22]})
     named = {"gpu1": frozenset({"gpu1-gpu6", "gpu1-gpu7"})}
     rules = FleetRules(models={"a100": "A100-80G"})

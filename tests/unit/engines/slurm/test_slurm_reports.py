@@ -268,7 +268,7 @@ def test_a_job_whose_attempt_is_over_may_linger_and_then_holds_what_it_holds(att
     assert leaving.stuck([job("RUNNING")], late + 3) == [], "it was gone: this is another story"
 
 
-def test_who_runs_on_after_an_end_of_its_own_word_is_charged_for_it(attempt: Attempt) -> None:
+def test_a_job_that_runs_on_after_its_reported_end_is_charged(attempt: Attempt) -> None:
     leaving, seven = LingeringJobs(), replace(attempt, job_id=7)
     leaving.note(seven, NOW)
     assert leaving.overran([job("RUNNING")], NOW + 1) == {}, "corral's script needs a moment to leave"

@@ -143,7 +143,7 @@ def child() -> subprocess.Popen[str]:
     )
 
 
-def test_what_computes_is_use_and_what_waits_is_none(child: subprocess.Popen[str]) -> None:
+def test_cpu_time_counts_as_use_and_waiting_does_not(child: subprocess.Popen[str]) -> None:
     assert child.stdin is not None
     assert child.stdout is not None
     with child:

@@ -153,7 +153,7 @@ def test_an_event_on_the_wire() -> None:
     assert sse("job.submitted", {"a": "x\ny"}, 7) == 'id: 7\nevent: job.submitted\ndata: {"a":"x\\ny"}\n\n'
 
 
-def test_who_may_see_what() -> None:
+def test_events_are_visible_by_owner_and_function() -> None:
     own = EventRecord(id=1, at=0, actor="corral", action="job.started", subject="j-1", owner="ann")
     fleet = EventRecord(id=2, at=0, actor="op", action="node.cordoned", subject="n1")
     secret = EventRecord(id=3, at=0, actor="op", action="user.created", subject="bob")

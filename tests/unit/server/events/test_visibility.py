@@ -35,7 +35,7 @@ def test_ids_of_others_become_their_owners() -> None:
     assert "j-12" not in shown.model_dump_json()
 
 
-def test_those_who_may_see_others_jobs_see_them() -> None:
+def test_users_with_the_right_see_jobs_of_others() -> None:
     for caller in (
         Caller(name="op", is_operator=True),
         Caller(name="ann", functions=frozenset({Function.SEE_OTHERS_JOBS})),

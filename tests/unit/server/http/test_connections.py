@@ -41,7 +41,7 @@ class Endless:
             pass
 
 
-def test_who_reads_nothing_is_let_go_and_others_are_answered() -> None:
+def test_a_follower_that_reads_nothing_is_disconnected() -> None:
     asyncio.run(asyncio.wait_for(_story(), PATIENCE_SECONDS))
 
 

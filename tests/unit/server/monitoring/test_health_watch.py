@@ -207,7 +207,7 @@ def test_an_idle_job_is_warned_and_stopped_and_a_busy_one_is_not(hall: Hall) -> 
     assert [action for action in hall.actions(idle) if "idle" in action] == ["job.idle-warned", "job.idle-stopped"]
 
 
-def test_idle_jobs_are_nobodys_business_unless_switched_on(hall: Hall) -> None:
+def test_idle_jobs_are_not_watched_unless_switched_on(hall: Hall) -> None:
     idle = hall.running("idle")
     watch = IdleWatch(hall.controller, replace(IDLE_RULES, enabled=False))
     for _ in range(100):

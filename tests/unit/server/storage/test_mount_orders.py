@@ -70,7 +70,7 @@ def test_a_bucket_is_passed_with_its_secret_and_nothing_shows_it(desk: Desk, box
     assert MountOrders(store=desk.store, box=box).renewed() == {}
 
 
-def test_who_may_not_have_it_any_more_is_refused_in_words(desk: Desk, box: SecretBox, bucket: str) -> None:
+def test_a_user_without_the_right_is_refused_with_a_message(desk: Desk, box: SecretBox, bucket: str) -> None:
     orders = MountOrders(store=desk.store, box=box)
     with pytest.raises(LaunchRefused, match="not shared with bob"):
         orders.prepare("local", order("bob", mount(bucket)))

@@ -92,7 +92,7 @@ def test_behind_a_proxy_it_must_be_said(server: dict[str, Any], asked: str) -> N
         ("https://hub.example.org:{port}", "hub.example.org:9001", 8470, None),
     ],
 )
-def test_whose_origin_a_request_came_to(url: str | None, host: str, port: int, found: str | None) -> None:
+def test_the_job_of_an_origin(url: str | None, host: str, port: int, found: str | None) -> None:
     """By the port that it truly came in at, never by one that the client names."""
     assert origins(url).job_at(scope(host, port)) == found
 

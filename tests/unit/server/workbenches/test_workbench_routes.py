@@ -77,7 +77,7 @@ def test_on_another_machine_it_is_reached_at_its_nodes_address(world: World, por
         {"relay_port": 40_000, "attempt": 1},
     ],
 )
-def test_what_it_says_leads_nowhere_else(world: World, reported: dict[str, object]) -> None:
+def test_a_report_cannot_lead_to_another_place(world: World, reported: dict[str, object]) -> None:
     world.report(**reported)
     with pytest.raises(ConnectionError, match="does not say where"):
         world.routes.way("j-1")

@@ -102,7 +102,7 @@ def test_a_shorter_time_ends_before_the_promised_start_and_is_still_of_use() -> 
     assert not [change for change in changes(snapshot, much_longer) if "time" in change]
 
 
-def test_who_waits_for_others_or_for_a_retry_gets_no_advice() -> None:
+def test_jobs_that_wait_for_a_dependency_or_a_retry_get_no_advice() -> None:
     snapshot = snapshot_of(node("n1", 8), running(1, {"n1": (0, 1, 2)}))
     assert changes(snapshot, waiting(2, gpus=8, after=("j-1",))) == []
     assert changes(snapshot, waiting(2, gpus=8, not_before=NOW + 10)) == []

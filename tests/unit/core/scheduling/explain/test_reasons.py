@@ -301,7 +301,7 @@ def test_what_others_are_owed_is_a_reason_with_numbers() -> None:
     )
 
 
-def test_a_limit_that_is_smaller_than_the_job_is_said_to_be_for_ever_and_gives_no_estimate() -> None:
+def test_a_limit_below_the_job_is_reported_as_permanent_without_an_estimate() -> None:
     snapshot = snapshot_of(
         node("n1", 4), Queue(name="small", max_gpus=1), waiting(1, queue="small", gpus=2), waiting(2)
     )

@@ -71,7 +71,7 @@ def test_each_horizon_is_judged_by_itself_and_a_queue_without_outcomes_by_all() 
     assert calibration.stretch("default", 60.0).outcomes == 50 + ENOUGH
 
 
-def test_those_who_wait_beyond_their_estimate_are_not_forgotten() -> None:
+def test_waits_beyond_their_estimate_count() -> None:
     started = [past(number, wait=HOUR / 2) for number in range(20)]
     waiting = [past(100 + number) for number in range(20)]
     in_time = calibrate([*started, *waiting], now=HOUR).stretch("default", HOUR / 2)
@@ -87,7 +87,7 @@ def test_only_the_latest_outcomes_count() -> None:
     assert abs(stretch.p90 - 1.0) < 0.01
 
 
-def test_who_starts_now_starts_now() -> None:
+def test_a_wait_of_zero_is_not_stretched() -> None:
     assert stretched(0.0, 30.0) == 0.0
     assert stretched(10.0, 0.25) == 0.0
 

@@ -70,7 +70,7 @@ def _long_one(policy: str, recent: Recent, effort: Effort) -> float:
     return forecast(cluster, NOW, recent=recent, effort=effort).estimates[job.id].p50 - NOW
 
 
-def test_who_goes_first_although_later_is_reckoned_with() -> None:
+def test_later_jobs_that_go_first_count() -> None:
     """Every hour a job of half an hour comes: behind everybody by age, in front of the long ones by cost."""
     often = lately(24, every=HOUR)
     for effort in (Effort(), Effort(sizes=((float("inf"), 3, 0),))):

@@ -80,7 +80,7 @@ def test_the_longer_a_job_has_run_the_longer_it_will() -> None:
     assert ends == sorted(ends)
 
 
-def test_who_has_no_runs_is_like_all_and_who_has_is_not() -> None:
+def test_a_user_without_runs_is_predicted_from_all_users() -> None:
     tables = LifeTables()
     for _ in range(30):
         tables.add(ANN, 10 * HOUR)

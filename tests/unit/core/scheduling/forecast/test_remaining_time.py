@@ -73,7 +73,7 @@ def test_guesses_are_finite_positive_within_the_limit_and_always_the_same(
 
 
 @given(st.integers(1, 10_000), st.floats(1.5, 50.0))
-def test_who_has_outlived_the_prediction_is_expected_longer(serial: int, times: float) -> None:
+def test_a_job_beyond_its_prediction_is_expected_longer(serial: int, times: float) -> None:
     length = Length(1000.0, 0.3)
     assert 1000.0 * times + seconds_left(length, 1000.0 * times, serial, MIDDLE) > 1000.0
     # The longer it is overdue, the longer it is still expected to run, on the whole.

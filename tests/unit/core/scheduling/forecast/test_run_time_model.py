@@ -301,7 +301,7 @@ def test_spreads_of_forgotten_keys_are_forgotten(monkeypatch: pytest.MonkeyPatch
     assert len(run_times._spreads) <= 12
 
 
-def test_one_that_outlives_its_like_is_as_those_who_ran_as_long() -> None:
+def test_a_job_longer_than_all_similar_runs_is_compared_with_runs_of_its_length() -> None:
     others = [replace(ANNS, user=f"user-{number}", name="other", gpu_milli=8000) for number in range(8)]
     run_times = taught((ANNS, 60.0), *((what, 3_600.0) for what in others))
     assert run_times.predict(replace(ANNS, user="new", kind=JobKind.WORKBENCH)) is None, "nothing is known of it"
@@ -324,7 +324,7 @@ def test_the_spread_of_all_runs_is_bounded_and_follows_them(monkeypatch: pytest.
 
 
 @given(st.lists(st.floats(1.0, 1e6), min_size=1, max_size=16), st.floats(0.0, 1e6))
-def test_what_a_job_is_worth(seconds: list[float], ran: float) -> None:
+def test_the_worth_of_a_job_is_taken_from_later_ends(seconds: list[float], ran: float) -> None:
     spread = sorted(seconds)
     worth = worth_seconds(spread, ran)
     left = [one - ran for one in spread if one > ran]

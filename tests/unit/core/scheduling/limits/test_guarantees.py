@@ -41,7 +41,7 @@ def test_without_preemption_no_queue_borrows_and_nothing_is_owed() -> None:
 
 
 @pytest.mark.parametrize(("gpus", "entitled"), [(0, False), (1, True), (3, True), (4, False)])
-def test_who_is_entitled(gpus: int, entitled: bool) -> None:
+def test_jobs_within_the_guarantee_are_entitled(gpus: int, entitled: bool) -> None:
     snapshot = snapshot_of(rules(), LAB, REST, node("n1", 8), running(1, {"n1": (0,)}, queue="lab"))
     assert is_entitled(snapshot, waiting(2, queue="lab", gpus=gpus)) is entitled
 

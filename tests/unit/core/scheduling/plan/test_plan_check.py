@@ -136,7 +136,7 @@ def test_a_plan_without_problems(snapshot: ClusterSnapshot) -> None:
         (Plan(at=NOW, claims=(Claim(job_id="j-98", rule="queue-limit", queue="default", at=NOW),)), "j-98 has a claim"),
     ],
 )
-def test_what_a_contradiction_is_called(snapshot: ClusterSnapshot, plan: Plan, words: str) -> None:
+def test_contradictions_of_a_plan_are_named(snapshot: ClusterSnapshot, plan: Plan, words: str) -> None:
     problems = check_plan(snapshot, plan)
     assert any(words in problem for problem in problems), problems
 

@@ -91,7 +91,7 @@ def test_no_job_is_moved_where_that_is_not_asked_for() -> None:
     ],
     ids=["never-saved", "not-preemptible", "too-young", "pinned", "starting", "elastic"],
 )
-def test_who_is_never_moved(spared: dict[str, Any]) -> None:
+def test_jobs_that_are_never_moved(spared: dict[str, Any]) -> None:
     snapshot = snapshot_of(
         rules(), SHORT, node("n1", 4), node("n2", 4),
         small(1, {"n1": (0, 1)}, **spared), small(2, {"n2": (0, 1)}, **spared),

@@ -272,7 +272,7 @@ def test_several_jobs_may_share_what_one_victim_releases() -> None:
     ],
     ids=["not preemptible", "too young", "starting", "stopping"],
 )
-def test_who_is_never_preempted(victim: dict[str, Any]) -> None:
+def test_jobs_that_are_never_preempted(victim: dict[str, Any]) -> None:
     snapshot = snapshot_of(
         rules(), URGENT, node("n1", 1),
         running(1, {"n1": (0,)}, queue="urgent", priority=9, **victim), waiting(2, queue="urgent", gpus=1, priority=1),

@@ -51,7 +51,7 @@ def without(snapshot: ClusterSnapshot, gone: Sequence[Candidate], asks: Request)
     return ready >= asks.nodes
 
 
-def test_those_who_lose_the_least_work_are_chosen() -> None:
+def test_victims_with_the_least_lost_work_are_chosen() -> None:
     jobs = [running(number, {"n1": (number,)}) for number in range(4)]
     snapshot = snapshot_of(node("n1", 4), *jobs)
     candidates = [candidate(job, lost) for job, lost in zip(jobs, (40.0, 10.0, 30.0, 20.0), strict=True)]

@@ -52,7 +52,7 @@ def test_a_snapshot_without_reservations_is_searched_as_ever() -> None:
     assert schedule(snapshot, 0.0).wake_at is None
 
 
-def test_who_owns_what() -> None:
+def test_reservations_are_owned_by_users_and_group_members() -> None:
     snapshot = snapshot_of(PutMembership(user="bob", membership=Membership(group="vision", pool="default")))
     own = reservation(groups=("vision",)).reservation
     assert [owns(snapshot, own, user) for user in ("eve", "bob", "ann")] == [True, True, False]
