@@ -176,7 +176,7 @@ def logins(terminal: Terminal) -> None:
             view["name"],
             view["registry"],
             view["username"],
-            _whose(view),
+            _owner_text(view),
             formats.ago(view["created_at"], now),
         ),
         empty="No logins. Store one: corral registry login --help",
@@ -277,7 +277,7 @@ def _described(view: ImageView) -> str:
     return "\n".join(f"{label + ':':<13} {value}" for label, value in lines if value)
 
 
-def _whose(view: RegistryLoginView) -> str:
+def _owner_text(view: RegistryLoginView) -> str:
     return "the platform" if view["platform"] else "you"
 
 

@@ -28,12 +28,12 @@ def queue_notices(work: Work, alerts: Sequence[Alert], rules: Mapping[str, Alert
     if not alerts:
         return
     for channel in work.tx.channels.all():
-        mine = [alert for alert in alerts if channel.enabled and _wants(channel, alert, rules.get(alert.rule))]
+        mine = [alert for alert in alerts if channel.enabled and _is_sent_to(channel, alert, rules.get(alert.rule))]
         if mine:
             _queue_notice(work, channel, mine)
 
 
-def _wants(channel: ChannelRecord, alert: Alert, rule: AlertRule | None) -> bool:
+def _is_sent_to(channel: ChannelRecord, alert: Alert, rule: AlertRule | None) -> bool:
     if not is_at_least(alert.severity, channel.min_severity):
         return False
     if rule is None:

@@ -100,7 +100,7 @@ def right_queue(state: State, job: Job) -> Queue:
     """
     queues = queue_choice.reach(state.snapshot, job.user)
     if not queues:
-        raise _nothing_in_reach(state, job.user)
+        raise _no_reachable_queue(state, job.user)
     refusals = {queue.name: queue_refusal(state, queue, job) for queue in queues}
     member = queue_choice.membership_of(state.snapshot, job.user)
     taking = queue_choice.ranked([queue for queue in queues if refusals[queue.name] is None], member, job)
@@ -332,12 +332,12 @@ def _out_of_reach(state: State, job: Job, queue: Queue | None) -> Refusal:
     """A queue that does not exist, or is not for this user."""
     known = [item.name for item in queue_choice.reach(state.snapshot, job.user)]
     if not known:
-        return _nothing_in_reach(state, job.user)
+        return _no_reachable_queue(state, job.user)
     what = "there is no queue" if queue is None else f"{job.user} may not use the queue"
     return Invalid(f"{what} {job.queue!r}; there are: {', '.join(known)}", field="queue", known=known)
 
 
-def _nothing_in_reach(state: State, user: str) -> WrongState:
+def _no_reachable_queue(state: State, user: str) -> WrongState:
     member = queue_choice.membership_of(state.snapshot, user)
     if member.group is None:
         detail = f"user {user} is in no group, and so has no pool"

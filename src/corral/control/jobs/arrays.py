@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from corral.control.errors import Invalid, NotFound, Taken, WrongState
 from corral.control.jobs import jobs
-from corral.control.jobs.job_references import array_jobs, job_behind
+from corral.control.jobs.job_references import array_jobs, job_of_reference
 from corral.control.live.unit_of_work import Caller, Work
 from corral.control.records import JobRecord
 from corral.core.copies import replace
@@ -21,7 +21,7 @@ def submit_array(work: Work, caller: Caller, draft: jobs.JobDraft, indexes: Sequ
 def _submit(work: Work, caller: Caller, draft: jobs.JobDraft, members: Sequence[jobs.JobDraft]) -> list[JobRecord]:
     if draft.name is None:
         raise Invalid("an array needs a name: its jobs are called NAME-0, NAME-1 and so on", field="name")
-    if job_behind(work, caller, draft.name) is not None:
+    if job_of_reference(work, caller, draft.name) is not None:
         raise Taken(
             f"you have a job named {draft.name!r}: choose another name for the array", field="name", name=draft.name
         )

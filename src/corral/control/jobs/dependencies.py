@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from corral.control.errors import Invalid, Refusal, WrongState
-from corral.control.jobs.job_references import array_jobs, job_behind
+from corral.control.jobs.job_references import array_jobs, job_of_reference
 from corral.control.live.unit_of_work import Caller, Work
 from corral.control.people.permissions import may_see_job
 from corral.core.jobs.arrays import MAX_ARRAY_SIZE
@@ -47,7 +47,7 @@ def still_open(work: Work, job: Job) -> tuple[str, ...]:
 
 
 def _meant(work: Work, caller: Caller, ref: str) -> list[Job]:
-    job = job_behind(work, caller, ref)
+    job = job_of_reference(work, caller, ref)
     if job is not None and may_see_job(caller, job.user):
         return [job]
     members = array_jobs(work, caller.name, ref)

@@ -53,7 +53,7 @@ def _is_over(work: Work, user: str, name: str) -> bool:
     return all((work.jobs.get(found.job.id) or found.job).state.is_ended for found in work.tx.jobs.find(user, name))
 
 
-def job_behind(work: Work, caller: Caller, ref: str) -> Job | None:
+def job_of_reference(work: Work, caller: Caller, ref: str) -> Job | None:
     """The job with this id, or the caller's own with this name. Whether the caller may know of it is not asked here."""
     job = work.jobs.get(ref) if ref.startswith("j-") else None
     if job is None:

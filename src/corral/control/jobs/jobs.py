@@ -16,7 +16,7 @@ from corral.control.jobs import images
 from corral.control.jobs.admission import admit, check_name, elastic_size, given_name, settled
 from corral.control.jobs.dependencies import resolved, still_open
 from corral.control.jobs.job_kinds import derived_kind
-from corral.control.jobs.job_references import job_behind, named_jobs
+from corral.control.jobs.job_references import job_of_reference, named_jobs
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import Caller, Work
 from corral.control.people import secrets
@@ -264,7 +264,7 @@ def delete(work: Work, caller: Caller, ref: str) -> Job:
 
 def own_job(work: Work, caller: Caller, ref: str) -> Job:
     """The job behind an id or a name of the caller's, if the caller may touch it."""
-    job = job_behind(work, caller, ref)
+    job = job_of_reference(work, caller, ref)
     if job is None or (job.user != caller.name and not caller.is_operator):
         # Do not reveal whether another user's job exists.
         raise NotFound(f"there is no job {ref!r}", field="job")

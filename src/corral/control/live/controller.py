@@ -128,7 +128,7 @@ class Controller:
         self._watches = {
             name: Watch(name, partial(self._observe, name), observe_seconds, clock) for name in self.engines
         }
-        self._worker = Worker("controller", self._beat, every_seconds=0.0, interrupt=self._refuse_for_good)
+        self._worker = Worker("controller", self._beat, every_seconds=0.0, interrupt=self._refuse_requests)
 
     # ---------------------------------------------------------------- outside
 
@@ -207,7 +207,7 @@ class Controller:
         for outbox in self._outboxes.values():
             outbox.close()
 
-    def _refuse_for_good(self) -> None:
+    def _refuse_requests(self) -> None:
         self._inbox.close(lambda: ControllerStopped("the server is stopping"))
 
     # ---------------------------------------------------------------- the controller's thread
@@ -230,7 +230,7 @@ class Controller:
             log.critical("the controller ends: %s", failure)
             stopped = ControllerStopped("another server has taken over the store")
             Turn(requests=taken).fail(stopped)
-            self._refuse_for_good()
+            self._refuse_requests()
             raise stopped from failure
         except Exception as error:
             log.critical("the controller failed, and goes on with what the store has", exc_info=error)

@@ -91,7 +91,7 @@ def reconcile(work: Work, cluster: str, observation: Observation, observed_at: f
     for attempt_id in unheld:
         restored_store.end_unheld(work, attempt_id, cluster)
     _leave_lost_nodes(work, cluster)
-    _trust_again(work, observed_at)
+    _drop_outdated_avoids(work, observed_at)
     for attempt_id, until in observation.overran.items():
         _charge(work, attempt_id, until)
 
@@ -204,7 +204,7 @@ def _record_node(work: Work, before: Node | None, node: Node) -> None:
         work.record(SYSTEM, "node.up", node.id, detail={"gpus": len(node.gpus), "state": node.state})
 
 
-def _trust_again(work: Work, observed_at: float) -> None:
+def _drop_outdated_avoids(work: Work, observed_at: float) -> None:
     """A job that lost its node avoids the node for SETTLE_SECONDS, and then while the node is down. A longer time would
     let the job wait for ever where there is no other node."""
     nodes = work.state.snapshot.nodes

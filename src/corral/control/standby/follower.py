@@ -67,7 +67,7 @@ class Follower(Controller):
         self._trouble = ""
         #: the controller that answers since this server leads
         self._successor: Controller | None = None
-        self._worker = Worker("follower", self._beat, every_seconds=0.0, interrupt=self._refuse_for_good)
+        self._worker = Worker("follower", self._beat, every_seconds=0.0, interrupt=self._refuse_requests)
         self._loader = Worker("follower-state", self._load_whole, every_seconds=NET_SECONDS, first_after=NET_SECONDS)
 
     def follow(self) -> None:

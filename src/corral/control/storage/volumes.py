@@ -201,7 +201,7 @@ def delete(work: Work, caller: Caller, ref: str) -> VolumeRecord:
     volume = _own(work, caller, ref)
     jobs = jobs_with(work.state, volume.id)
     if jobs:
-        names = ", ".join(_whose(job, volume) for job in jobs[:_NAMED])
+        names = ", ".join(_owner_text(job, volume) for job in jobs[:_NAMED])
         more = f" and {len(jobs) - _NAMED} more" if len(jobs) > _NAMED else ""
         raise InUse(
             f"volume {volume.name} is mounted by {names}{more}: stop them first",
@@ -385,7 +385,7 @@ def _meant(tx: Transaction, caller: Caller, ref: str) -> list[VolumeRecord]:
     return [volume for volume in found if circle.sees(volume.owner, volume.shared)]
 
 
-def _whose(job: Job, volume: VolumeRecord) -> str:
+def _owner_text(job: Job, volume: VolumeRecord) -> str:
     return f"{job.id} ({job.name})" + (f" of {job.user}" if job.user != volume.owner else "")
 
 

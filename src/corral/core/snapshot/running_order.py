@@ -159,7 +159,7 @@ class Unsteady:
         for at, _, job_id in self._next:
             if soonest is not None and at >= soonest:
                 break
-            fall = self._falls[job_id].next_behind(place, now)
+            fall = self._falls[job_id].next_fall_past(place, now)
             if fall is not None and (soonest is None or fall < soonest):
                 soonest = fall
         return soonest
@@ -230,7 +230,7 @@ class Falls:
             number += 1
         return None
 
-    def next_behind(self, place: float, now: float) -> float | None:
+    def next_fall_past(self, place: float, now: float) -> float | None:
         """The first fall from now on after which the point is behind this place, or the last of the next few."""
         number, seen = bisect_right(self._times, now), 0
         while number < len(self._times) or self._read():
@@ -264,17 +264,17 @@ class RankingAt:
         self._margin = margin
         self._points: dict[str, float] = {}
         #: no job is behind this place, as far as is known
-        self._none_behind = math.inf
+        self._none_after = math.inf
         #: the first place that was asked for
         self._first_place = math.inf
 
     def behind(self, place: float) -> Iterator[Job]:
         """Jobs that a job at this place may preempt: it is ahead of them by the margin."""
         self._first_place = min(self._first_place, place)
-        if place >= self._none_behind:
+        if place >= self._none_after:
             return
         found = False
-        for job in self._unsteady_behind(place):
+        for job in self._unsteady_after(place):
             found = True
             yield job
         for bound, job in self._ranking.steady():
@@ -284,7 +284,7 @@ class RankingAt:
                 found = True
                 yield job
         if not found:
-            self._none_behind = place
+            self._none_after = place
 
     def next_fall(self) -> float | None:
         """When the next job runs longer than assumed and moves behind a place that was asked for."""
@@ -293,7 +293,7 @@ class RankingAt:
             return None
         return self._ranking.unsteady(self._margin).next_fall(self._now, place)
 
-    def _unsteady_behind(self, place: float) -> list[Job]:
+    def _unsteady_after(self, place: float) -> list[Job]:
         """The last place first."""
         close = self._ranking.unsteady(self._margin).close(self._now, place)
         points = [(point, job) for job in close if (point := self._point(job)) > place]

@@ -185,14 +185,14 @@ def _is_used(root: Path, place: Path) -> bool:
     uses = root / _USES / place.name
     used = False
     for use in sorted(uses.iterdir()) if uses.is_dir() else ():
-        if _lives(os.fsdecode(use.read_bytes())):
+        if _is_in_use(os.fsdecode(use.read_bytes())):
             used = True
         else:
             use.unlink(missing_ok=True)
     return used
 
 
-def _lives(sign: str) -> bool:
+def _is_in_use(sign: str) -> bool:
     """Whether the claim is locked, which it is while the attempt runs, or the mark exists, which it does while the
     attempt is known."""
     return os.path.isfile(sign) or claim_state(sign) is ClaimState.HELD

@@ -33,7 +33,7 @@ class Metadata:
     algorithms: tuple[str, ...]
     pkce_methods: tuple[str, ...]
     scopes: tuple[str, ...]
-    names_itself: bool
+    sends_issuer: bool
     #: the Date header of the answer, for comparing clocks
     date: str
 
@@ -103,7 +103,7 @@ def _metadata(issuer: str, answer: httpx.Response) -> Metadata:
         algorithms=_names(document.get("id_token_signing_alg_values_supported"), "RS256"),
         pkce_methods=_names(document.get("code_challenge_methods_supported")),
         scopes=_names(document.get("scopes_supported")),
-        names_itself=document.get("authorization_response_iss_parameter_supported") is True,
+        sends_issuer=document.get("authorization_response_iss_parameter_supported") is True,
         date=answer.headers.get("date", ""),
     )
 

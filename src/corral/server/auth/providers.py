@@ -81,7 +81,7 @@ class SignIn:
         endpoints = await kind.endpoints(provider)
         # RFC 9207: an answer of another provider must not be sent to this one.
         sender = answer.get("iss")
-        if sender != endpoints.issuer and (sender is not None or endpoints.names_itself):
+        if sender != endpoints.issuer and (sender is not None or endpoints.sends_issuer):
             raise ProviderFailed("The answer comes from another provider.", slug="sign-in-issuer", status=400)
         if "error" in answer:
             raise _refused(provider, answer["error"])

@@ -34,7 +34,7 @@ def may_see_event(event: EventRecord, caller: Caller) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Veil:
+class JobIdFilter:
     """Hides the ids of others' jobs from a caller. `jobs` are the live jobs."""
 
     caller: Caller

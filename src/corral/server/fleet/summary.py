@@ -48,7 +48,7 @@ def installation_now(state: State, now: float, cluster: str | None = None) -> In
     else:
         homes = homes_of(state)
         live = [job for job in state.snapshot.jobs.values() if is_of(state, homes, job, cluster)]
-        asked, since = _asked_and_queued(live)
+        asked, since = _asked_gpus_and_queue_times(live)
         jobs = Counter(job.state.value for job in live)
     waits_median, waits_max = _waits(since, now)
     return Installation(
@@ -119,7 +119,7 @@ def overview_of(
     )
 
 
-def _asked_and_queued(jobs: Iterable[Job]) -> tuple[int, list[float]]:
+def _asked_gpus_and_queue_times(jobs: Iterable[Job]) -> tuple[int, list[float]]:
     """GPUs that unfinished jobs request, and since when queued jobs wait, earliest first."""
     asked, since = 0, []
     for job in jobs:

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from corral.server.http.preconditions import edited, refuse_unsupported, with_etag
 from corral.server.http.problems import ProblemView, invalid
 from corral.server.http.validation import Finding, unknown_name
-from corral.server.system.idempotency import HEADER, answered_once
+from corral.server.system.idempotency import HEADER, run_once
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -36,7 +36,7 @@ class StrictRoute(APIRoute):
             if any("\x00" in str(value) for value in request.path_params.values()):
                 raise invalid([Finding(location=("path",), message="must not contain a NUL character")])
             if is_creating and (key := request.headers.get(HEADER)) is not None:
-                return await answered_once(request, key, self.operation_id or self.name, handler)
+                return await run_once(request, key, self.operation_id or self.name, handler)
             return await self._answered(request, handler)
 
         return strict

@@ -20,7 +20,7 @@ from corral.server.schemas.jobs.job_bodies import JobClone, JobCreate, JobEdit, 
 
 def draft_of(body: JobCreate) -> JobDraft:
     _check_package_alone(body)
-    _check_elastic_alone(body)
+    _check_elastic_fields(body)
     whole, share = parse_gpus(body.gpus)
     labels = body.labels or {}
     spec = JobSpec(
@@ -115,7 +115,7 @@ def _check_package_alone(body: JobCreate) -> None:
         raise Invalid(f"package {body.package} says it already: leave {given[0]} out", field=given[0])
 
 
-def _check_elastic_alone(body: JobCreate) -> None:
+def _check_elastic_fields(body: JobCreate) -> None:
     """An elastic job's size is two numbers; a third would contradict them. They replace a preset's size."""
     if body.min_gpus is None and body.max_gpus is None:
         return

@@ -63,7 +63,7 @@ class CheckWorker:
     def step(self) -> None:
         try:
             for record in self._open():
-                self._finish_alone(record)
+                self._finish_safely(record)
             self._begin_scheduled()
         except ControllerStopped:
             return
@@ -82,7 +82,7 @@ class CheckWorker:
             before = self._clock.now() - _KEPT_SECONDS
             self._controller.execute(lambda work: work.tx.health.prune_checks(before)).result(_ANSWER_SECONDS)
 
-    def _finish_alone(self, record: CheckRecord) -> None:
+    def _finish_safely(self, record: CheckRecord) -> None:
         """A check that cannot be evaluated stops no other one."""
         try:
             self._finish(record)

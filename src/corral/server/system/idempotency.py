@@ -1,6 +1,6 @@
 """The header `Idempotency-Key`: a creating request under a key is carried out once and answered alike for a day.
 
-`StrictRoute` passes creating requests with the header to `answered_once`; the first `execute` of the route then runs
+`StrictRoute` passes creating requests with the header to `run_once`; the first `execute` of the route then runs
 its use case under the key (`corral.control.system.request_keys`).
 """
 
@@ -45,7 +45,7 @@ def take_keyed(user: str) -> KeyedRequest | None:
     return keyed
 
 
-async def answered_once(
+async def run_once(
     request: Request, key: str, operation: str, handler: Callable[[Request], Coroutine[Any, Any, Response]]
 ) -> Response:
     if not _KEY.fullmatch(key):

@@ -82,7 +82,7 @@ class Servers:
                 leads_since=self.own.started_at,
             )
             return ServersSeen(servers=[alone], leader_changes=0, changed_at=None)
-        return seen_as(self._registry.all(), self._registry.lease(), self._last_event())
+        return shown_servers(self._registry.all(), self._registry.lease(), self._last_event())
 
     def facts(self) -> Sequence[ServerFact]:
         """The leader as a fact for alerts, if there are several servers."""
@@ -102,7 +102,7 @@ class Servers:
         self._step_down()
 
 
-def seen_as(records: Sequence[ServerRecord], lease: LeaseRecord, last_event: int) -> ServersSeen:
+def shown_servers(records: Sequence[ServerRecord], lease: LeaseRecord, last_event: int) -> ServersSeen:
     servers = []
     for record in records:
         leads = bool(lease.token) and record.name == lease.server

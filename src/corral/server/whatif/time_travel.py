@@ -25,7 +25,7 @@ from corral.control.records import CycleRecord, JobRecord
 from corral.control.whatif import time_travel
 from corral.control.whatif.time_travel import PastAnswer, Tail, clock
 from corral.core.model import Job
-from corral.server.events.visibility import Veil
+from corral.server.events.visibility import JobIdFilter
 from corral.server.schemas.base import rfc3339
 from corral.server.schemas.scheduling.explain import CycleView, WhyView, why_view
 
@@ -70,8 +70,8 @@ class TimeTravel:
             except JournalBroken as error:
                 log.warning("the journal cannot be read back: %s", error)
                 raise Missing(f"the journal cannot be read back to that moment: {error}", field="at") from error
-        veil = Veil(caller=caller, jobs=found.mentioned)
-        shown = why_view(found.job, veil.over(found.explanation), veil)
+        id_filter = JobIdFilter(caller=caller, jobs=found.mentioned)
+        shown = why_view(found.job, id_filter.over(found.explanation), id_filter)
         return shown.model_copy(update={"at": rfc3339(at), "cycle": cycle_view(found)})
 
 

@@ -196,12 +196,14 @@ class Forwarding:
             await websocket.send_denial_response(no_leader().response())
             return
 
-        async def leads_no_more() -> str:
+        async def check_still_leads() -> str:
             while self._peer.leader_url() == leader:
                 await asyncio.sleep(SOCKET_LOOK_SECONDS)
             return "another server leads by now"
 
-        await forward_socket(websocket, leader, self._headers(scope), self._tls, leads_no_more, no_leader().response)
+        await forward_socket(
+            websocket, leader, self._headers(scope), self._tls, check_still_leads, no_leader().response
+        )
 
     async def _answer_of(self, leader: str, scope: Scope, receive: Receive, seconds: float) -> httpx.Response:
         """Raises LeaderUnavailable."""

@@ -134,7 +134,7 @@ def start_foundation(
     workspace = DirectoryWorkspace(settings.home / "jobs")
     fold_homes = partial(_fold_homes, store, workspace)
     here = parts.enter_context(clusters.opened(settings, isolated, storage_places(settings), roots, fold_homes))
-    _let_jobs_in(settings, isolated)
+    _prepare_isolation(settings, isolated)
     feed = handover.feed if handover is not None else event_feed(store)
     checkpoints = checkpoints_of(settings, workspace)
     metrics = handover.metrics if handover is not None else ServerMetrics(VERSION)
@@ -267,7 +267,7 @@ def prepared_home(settings: Settings) -> Isolation:
     return isolated
 
 
-def _let_jobs_in(settings: Settings, isolated: Isolation) -> None:
+def _prepare_isolation(settings: Settings, isolated: Isolation) -> None:
     install_helpers(settings)
     if isolated.accounts is not None and not isolated.accounts.barrier:
         isolation.open_home_to_jobs(settings)

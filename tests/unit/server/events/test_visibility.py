@@ -7,7 +7,7 @@ from corral.control.records import Function
 from corral.core.model import Job
 from corral.core.scheduling.explain.reasons import Explanation
 from corral.core.scheduling.limits.hold_rules import Reason
-from corral.server.events.visibility import Veil
+from corral.server.events.visibility import JobIdFilter
 from corral.server.schemas.scheduling.explain import why_view
 
 MINE = Job(id="j-1", name="mine", user="ann")
@@ -22,8 +22,8 @@ STORY = Explanation(
 
 
 def test_ids_of_others_become_their_owners() -> None:
-    veil = Veil(caller=Caller(name="ann"), jobs=JOBS)
-    shown = why_view(MINE, veil.over(STORY), veil)
+    id_filter = JobIdFilter(caller=Caller(name="ann"), jobs=JOBS)
+    shown = why_view(MINE, id_filter.over(STORY), id_filter)
     assert shown.summary == "kept for a job of bob, j-1 and another job"
     assert shown.reasons[0].jobs == ["j-1"]
     assert shown.reasons[0].numbers == {"kept_gpus": 2}
@@ -40,6 +40,6 @@ def test_users_with_the_right_see_jobs_of_others() -> None:
         Caller(name="op", is_operator=True),
         Caller(name="ann", functions=frozenset({Function.SEE_OTHERS_JOBS})),
     ):
-        veil = Veil(caller=caller, jobs=JOBS)
-        assert veil.over(STORY) is STORY
-        assert why_view(MINE, STORY, veil).ahead[0].id == "j-12"
+        id_filter = JobIdFilter(caller=caller, jobs=JOBS)
+        assert id_filter.over(STORY) is STORY
+        assert why_view(MINE, STORY, id_filter).ahead[0].id == "j-12"

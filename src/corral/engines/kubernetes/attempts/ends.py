@@ -110,9 +110,9 @@ def exit_of(pod: Json, known: Known) -> InstanceExit | None:
     if end is not None and (is_over(pod) or not is_leaving(pod) or end.get("containerID")):
         return _from_container(pod, end, known)
     if is_over(pod):
-        return _never_began(pod, known)
+        return _end_without_start(pod, known)
     if is_leaving(pod) and not pod["spec"].get("nodeName"):
-        return _never_began(pod, known)
+        return _end_without_start(pod, known)
     return None
 
 
@@ -160,7 +160,7 @@ def _times(end: Json, report: Report | None, known: Known) -> tuple[float, float
     return at, None
 
 
-def _never_began(pod: Json, known: Known) -> InstanceExit:
+def _end_without_start(pod: Json, known: Known) -> InstanceExit:
     """The pod is over, or was deleted, and its container never ran."""
     if known.was_stopped:
         return lost(_STOPPED_EARLY, known.now, EndReason.EXIT_CODE)

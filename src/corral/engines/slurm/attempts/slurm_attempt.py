@@ -150,7 +150,7 @@ class Attempt:
             self.over_since = now
         self.read_reports(layout)
         have_reported = len(self.outside) + len(self.exits) == len(self.nodes)
-        if now < self.over_since + SETTLE_SECONDS and not have_reported and not _says_all(job):
+        if now < self.over_since + SETTLE_SECONDS and not have_reported and not _is_final_state(job):
             return
         if not ended_by_slurm(job):
             self.exits |= self.outside
@@ -182,7 +182,7 @@ class Attempt:
         return f"waits in Slurm: {plain(self.seen.reason)}"
 
 
-def _says_all(job: SlurmJob) -> bool:
+def _is_final_state(job: SlurmJob) -> bool:
     """The nodes will report nothing more: a node has failed, or the job never began."""
     return job.state in ("NODE_FAIL", "BOOT_FAIL") or job.started_at is None or not job.nodes
 

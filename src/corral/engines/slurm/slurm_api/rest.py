@@ -97,7 +97,7 @@ class SlurmRest:
 
     def live(self) -> list[SlurmJob]:
         """The live jobs, by squeue if it shows as much: slurmrestd lists every job that the controller remembers."""
-        if self._sees_by_squeue():
+        if self._reads_squeue():
             try:
                 return self._commands.live()
             except (SlurmUnavailable, SlurmRefused) as problem:
@@ -175,15 +175,15 @@ class SlurmRest:
             return by_command()
         return self._read(jobs_of, {"jobs": [], **self._good(answer, "slurmdb/jobs")})
 
-    def _sees_by_squeue(self) -> bool:
+    def _reads_squeue(self) -> bool:
         """Whether squeue is installed, and shows this account what slurmrestd shows the token's user."""
         if time.monotonic() < self._no_squeue_until or not self._commands.has("squeue"):
             return False
         if os.geteuid() == 0:
             return True
         token = self._tokens.current()
-        asks_as = self._user or (token.user if token is not None else "")
-        return asks_as == self._name_of(Account(uid=os.geteuid(), gid=os.getegid()))
+        request_user = self._user or (token.user if token is not None else "")
+        return request_user == self._name_of(Account(uid=os.geteuid(), gid=os.getegid()))
 
     def _read(self, read: Callable[[Mapping[str, Any]], _Answer], document: Mapping[str, Any]) -> _Answer:
         try:

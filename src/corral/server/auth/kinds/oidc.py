@@ -41,7 +41,7 @@ class OpenIdConnect:
             issuer=metadata.issuer,
             # Some providers name groups only if they are asked; others refuse scopes that they do not know.
             more_scopes=_GROUP_SCOPES & set(metadata.scopes) if provider.group_rules else frozenset(),
-            names_itself=metadata.names_itself,
+            sends_issuer=metadata.sends_issuer,
         )
 
     async def person(self, provider: ProviderRecord, grant: Grant) -> Person:

@@ -18,7 +18,7 @@ class Endpoints:
     #: the issuer that the answer must name (RFC 9207)
     issuer: str | None = None
     #: whether the answer must name its issuer
-    names_itself: bool = False
+    sends_issuer: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,7 +11,7 @@ from corral.control.scheduling.moves import migration
 from corral.control.scheduling.moves.preview import preview
 from corral.core.model import Job
 from corral.server.auth.callers import AnyCaller, Context
-from corral.server.events.visibility import Veil
+from corral.server.events.visibility import JobIdFilter
 from corral.server.http.strict_route import problems, resource_router
 from corral.server.routes.jobs.jobs import changed
 from corral.server.schemas.jobs.job_bodies import JobMigrate, JobResize
@@ -49,4 +49,4 @@ def _previewed(
     work: Work, /, use_case: Callable[..., Job], caller: Caller, ref: str, **options: Any
 ) -> ChangePreviewView:
     found = preview(work.state, work.now, use_case(work, caller, ref, **options))
-    return change_preview_view(found, work.now, Veil(caller=caller, jobs=work.state.snapshot.jobs))
+    return change_preview_view(found, work.now, JobIdFilter(caller=caller, jobs=work.state.snapshot.jobs))

@@ -34,7 +34,7 @@ from corral.core.model import Job, JobKind, JobState
 from corral.core.monitoring.idleness import IdleRules
 from corral.core.scheduling.limits.hold_rules import MOST_NAMED
 from corral.server.auth.callers import AnyCaller, Context
-from corral.server.events.visibility import Veil
+from corral.server.events.visibility import JobIdFilter
 from corral.server.http.cluster_choice import check_cluster
 from corral.server.http.context import ServerContext
 from corral.server.http.paging import Cursor, Filter, Limit
@@ -87,7 +87,7 @@ async def plan_job(body: JobCreate, caller: AnyCaller, context: Context) -> Plan
         look = partial(context.estimate_worker.estimate_new_job, trial.snapshot, trial.job, now)
         expected = await context.readers.call(caller.name, look)
     live = trial.snapshot.jobs if trial.snapshot is not None else {}
-    return plan_view(trial, now, Veil(caller=caller, jobs=live), expected)
+    return plan_view(trial, now, JobIdFilter(caller=caller, jobs=live), expected)
 
 
 def _planned_draft(body: JobCreate) -> jobs.JobDraft:
@@ -314,8 +314,8 @@ def own_record(tables: Transaction, caller: Caller, ref: str) -> JobRecord:
 def _try_out(work: Work, caller: Caller, draft: jobs.JobDraft) -> tuple[views.TrialRun, float]:
     trial = views.try_out(work.state, work.now, jobs.make_job(work, caller, draft))
     if trial.explanation is not None:
-        veil = Veil(caller=caller, jobs=work.state.snapshot.jobs)
-        trial = replace(trial, explanation=veil.over(trial.explanation))
+        id_filter = JobIdFilter(caller=caller, jobs=work.state.snapshot.jobs)
+        trial = replace(trial, explanation=id_filter.over(trial.explanation))
     return trial, work.now
 
 
@@ -345,7 +345,7 @@ def _why(state: State, now: float, asked: _Asked, caller: Caller, expected: Curr
     """Runs on the controller's thread, because the snapshot changes a moment later."""
     job = asked.record.job
     live = state.snapshot.jobs.get(job.id, job)
-    veil = Veil(caller=caller, jobs=ChainMap(state.snapshot.jobs, asked.others))
+    id_filter = JobIdFilter(caller=caller, jobs=ChainMap(state.snapshot.jobs, asked.others))
     advice: list[Suggestion] = []
     if asked.catalog is not None:
         until = time.monotonic() + ADVICE_SECONDS
@@ -353,7 +353,7 @@ def _why(state: State, now: float, asked: _Asked, caller: Caller, expected: Curr
             state, now, job, asked.record.spec, asked.catalog, may_go_on=lambda: time.monotonic() < until
         )
     waits = live.state is JobState.QUEUED
-    return why_view(live, veil.over(views.why(state, now, job)), veil, advice, expected if waits else None)
+    return why_view(live, id_filter.over(views.why(state, now, job)), id_filter, advice, expected if waits else None)
 
 
 def _extended(work: Work, caller: Caller, ref: str, rules: IdleRules) -> tuple[JobRecord, IdleWarning | None]:

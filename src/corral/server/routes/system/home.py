@@ -26,8 +26,8 @@ CONSOLE_POLICY = (
     "form-action 'self'; frame-ancestors 'none'"
 )
 #: A name with a digest in it never changes its content.
-_FOR_EVER = "public, max-age=31536000, immutable"
-_ASK_EACH_TIME = "no-cache"
+_CACHE_UNCHANGED = "public, max-age=31536000, immutable"
+_ALWAYS_REVALIDATE = "no-cache"
 #: Addresses for programs: an unknown address below them is a 404, never the console's page.
 _NOT_PAGES = re.compile(
     r"/(api|assets|static|healthz|readyz|metrics)(/.*)?|/workbenches/[^/]+/jupyter(/.*)?", re.DOTALL
@@ -59,21 +59,21 @@ async def asset(name: str, request: Request, console: Console) -> Response:
     found = console.get(f"assets/{name}")
     if found is None:
         raise HTTPException(404)
-    return _sent(found, request, caching=_FOR_EVER)
+    return _sent(found, request, caching=_CACHE_UNCHANGED)
 
 
 async def page(path: str, request: Request, console: Console) -> Response:
     """A file of the console if there is one of this name, otherwise its page, which routes by the address."""
     file = console.get(path) if path != INDEX else None
     if file is not None:
-        return _sent(file, request, caching=_ASK_EACH_TIME)
+        return _sent(file, request, caching=_ALWAYS_REVALIDATE)
     if path and "text/html" not in request.headers.get("accept", ""):
         # The browser asks for a script or an image, not for a page.
         raise HTTPException(404)
     index = console.index()
     if index is None:
         return HTMLResponse(not_built_page(), status_code=503, headers={"Retry-After": "60"})
-    answer = _sent(index, request, caching=_ASK_EACH_TIME)
+    answer = _sent(index, request, caching=_ALWAYS_REVALIDATE)
     answer.headers["Content-Security-Policy"] = CONSOLE_POLICY
     return answer
 

@@ -261,7 +261,7 @@ class JobClone(JobCreate):
 
     @field_validator("preset", "parameters")
     @classmethod
-    def _not_rendered_again(cls, value: Any) -> Any:
+    def _refuse_rendered_preset(cls, value: Any) -> Any:
         if value is not None:
             raise ValueError("a clone keeps the command of its preset: submit the preset again instead")
         return value

@@ -7,7 +7,7 @@ import math
 from pydantic import Field
 
 from corral.control.scheduling.moves.preview import ChangePreview, WaitingEffect
-from corral.server.events.visibility import Veil
+from corral.server.events.visibility import JobIdFilter
 from corral.server.schemas.base import View, rfc3339, rfc3339_or_none
 from corral.server.schemas.jobs.jobs import AllocationView, allocation_view
 
@@ -37,8 +37,8 @@ class ChangePreviewView(View):
     hidden_waiting: int = Field(description="The number of such jobs that the caller may not see.")
 
 
-def change_preview_view(found: ChangePreview, now: float, veil: Veil) -> ChangePreviewView:
-    shown = [effect for effect in found.waiting if not veil.hides(effect.job)]
+def change_preview_view(found: ChangePreview, now: float, id_filter: JobIdFilter) -> ChangePreviewView:
+    shown = [effect for effect in found.waiting if not id_filter.hides(effect.job)]
     return ChangePreviewView(
         job=found.job.id,
         before=allocation_view(found.before),

@@ -15,7 +15,7 @@ from corral.core.scheduling.explain.reasons import NAMED, Explanation
 from corral.core.scheduling.forecast.estimates import Estimate
 from corral.core.scheduling.limits.hold_rules import Reason
 from corral.core.scheduling.plan.plan import PlannedStart, Preemption, PreemptionRule
-from corral.server.events.visibility import Veil
+from corral.server.events.visibility import JobIdFilter
 from corral.server.scheduling.estimate_worker import Current
 from corral.server.schemas.base import Number, View, number, rfc3339
 from corral.server.schemas.scheduling.estimates import (
@@ -122,12 +122,12 @@ class PlanView(View):
 def why_view(
     job: Job,
     explanation: Explanation,
-    veil: Veil,
+    id_filter: JobIdFilter,
     advice: Iterable[Suggestion] = (),
     expected: Current | None = None,
 ) -> WhyView:
-    """`veil` has the jobs ahead; a job that has just ended is left out."""
-    ahead = [veil.jobs[job_id] for job_id in explanation.ahead[:NAMED] if job_id in veil.jobs]
+    """`id_filter` has the jobs ahead; a job that has just ended is left out."""
+    ahead = [id_filter.jobs[job_id] for job_id in explanation.ahead[:NAMED] if job_id in id_filter.jobs]
     return WhyView(
         job_id=job.id,
         state=job.state,
@@ -135,7 +135,7 @@ def why_view(
         reasons=[_reason(reason) for reason in explanation.reasons],
         position=explanation.position,
         place=explanation.place,
-        ahead=[_reference(other, veil) for other in ahead],
+        ahead=[_reference(other, id_filter) for other in ahead],
         ahead_count=explanation.ahead_count,
         planned_start=_start(explanation.planned),
         planned_nodes=list(explanation.planned.nodes) if explanation.planned is not None else [],
@@ -144,8 +144,8 @@ def why_view(
     )
 
 
-def plan_view(trial: TrialRun, now: float, veil: Veil, expected: Estimate | None) -> PlanView:
-    """`expected` is the estimated start; `veil` has the live jobs."""
+def plan_view(trial: TrialRun, now: float, id_filter: JobIdFilter, expected: Estimate | None) -> PlanView:
+    """`expected` is the estimated start; `id_filter` has the live jobs."""
     if trial.refusal is not None:
         reason = ReasonView(
             rule=trial.refusal.slug, detail=trial.refusal.detail, numbers=dict(trial.refusal.numbers), jobs=[]
@@ -164,7 +164,7 @@ def plan_view(trial: TrialRun, now: float, veil: Veil, expected: Estimate | None
             ahead_count=0,
             estimate=EstimateView(p50=rfc3339(now), p90=rfc3339(now)),
             would_start=WouldStartView(
-                at=rfc3339(now), nodes=nodes, after=[], preempting=_preempting(trial.preemptions, veil)
+                at=rfc3339(now), nodes=nodes, after=[], preempting=_preempting(trial.preemptions, id_filter)
             ),
         )
     explanation = trial.explanation
@@ -180,16 +180,16 @@ def plan_view(trial: TrialRun, now: float, veil: Veil, expected: Estimate | None
         would_start=WouldStartView(
             at=None if expected is None else rfc3339(expected.p50),
             nodes=list(explanation.planned.nodes) if explanation.planned is not None else [],
-            after=[job_id for job_id in explanation.ahead[:NAMED] if _is_shown(job_id, veil)],
-            preempting=_preempting(trial.preemptions, veil),
+            after=[job_id for job_id in explanation.ahead[:NAMED] if _is_shown(job_id, id_filter)],
+            preempting=_preempting(trial.preemptions, id_filter),
         ),
     )
 
 
-def _preempting(preemptions: Iterable[Preemption], veil: Veil) -> list[PreemptingView]:
+def _preempting(preemptions: Iterable[Preemption], id_filter: JobIdFilter) -> list[PreemptingView]:
     return [
         PreemptingView(
-            job=one.job_id if _is_shown(one.job_id, veil) else None,
+            job=one.job_id if _is_shown(one.job_id, id_filter) else None,
             rule=one.rule,
             lost_gpu_seconds=number(round(one.lost_gpu_seconds, 1)),
         )
@@ -197,9 +197,9 @@ def _preempting(preemptions: Iterable[Preemption], veil: Veil) -> list[Preemptin
     ]
 
 
-def _is_shown(job_id: str, veil: Veil) -> bool:
-    job = veil.jobs.get(job_id)
-    return job is not None and not veil.hides(job)
+def _is_shown(job_id: str, id_filter: JobIdFilter) -> bool:
+    job = id_filter.jobs.get(job_id)
+    return job is not None and not id_filter.hides(job)
 
 
 def _suggestion(item: Suggestion) -> SuggestionView:
@@ -212,8 +212,8 @@ def _suggestion(item: Suggestion) -> SuggestionView:
     )
 
 
-def _reference(job: Job, veil: Veil) -> JobRefView:
-    if veil.hides(job):
+def _reference(job: Job, id_filter: JobIdFilter) -> JobRefView:
+    if id_filter.hides(job):
         return JobRefView(id=None, name=None, user=job.user)
     return JobRefView(id=job.id, name=job.name, user=job.user)
 

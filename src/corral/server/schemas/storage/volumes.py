@@ -104,7 +104,7 @@ def share_of(body: VolumeShareBody) -> Share:
 
 
 def volume_view(volume: VolumeRecord, caller: Caller, *, may_write: bool, jobs: list[JobRecord]) -> VolumeView:
-    sees_all = caller.is_operator or caller.name == volume.owner
+    sees_all_shares = caller.is_operator or caller.name == volume.owner
     shares = [VolumeShareView(kind=share.kind, name=share.name, mode=share.mode) for share in volume.shared]
     return VolumeView(
         id=volume.id,
@@ -122,7 +122,7 @@ def volume_view(volume: VolumeRecord, caller: Caller, *, may_write: bool, jobs: 
         object_store=volume.object_store,
         prefix=volume.prefix,
         description=volume.description,
-        shares=shares if sees_all else [],
+        shares=shares if sees_all_shares else [],
         may_write=may_write,
         mine=volume.owner == caller.name,
         created_at=rfc3339(volume.created_at),
