@@ -129,7 +129,7 @@ def test_other_users_learn_nothing_and_the_log_of_events_names_who_came(server: 
 
 def test_refusals_are_words(server: CorralServer, job: str) -> None:
     with server.client() as client:
-        with pytest.raises(ApiProblem, match="has 1 instances"):
+        with pytest.raises(ApiProblem, match="has 1 instance,"):
             client.jobs.open_shell(job, rank=1)
         session = client.jobs.open_shell(job, ["no-such-program"])
         assert session.run(lambda *_: None) == 127

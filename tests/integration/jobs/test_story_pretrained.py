@@ -91,4 +91,4 @@ def test_a_training_without_a_gpu_says_so(people: tuple[Person, Person], mirror:
     assert ann.run(*run, *env, "--wait").code == 2
     assert "runs on GPUs only" in ann.ok("logs", "no-gpu")
     wrong = operator.run("preset", "add-dataset", "wrong", "--directory", str(table), "--format", "coco").err
-    assert "annotations.json cannot be read" in wrong
+    assert "has no annotations.json" in wrong

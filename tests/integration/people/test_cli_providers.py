@@ -38,7 +38,7 @@ def test_a_provider_from_its_creation_to_its_end(server: CorralServer, operator:
     assert made.out == "Created provider hub (disabled).\n"
     assert f"{server.url}/api/v1/auth/hub/callback" in made.err
     assert "corral provider test hub" in made.err
-    assert operator.run(*create, "--no-client-secret").err.startswith("Error: ID: there is a provider 'hub'")
+    assert operator.run(*create, "--no-client-secret").err.startswith("Error: there is a provider 'hub'")
 
     report = operator.ok("provider", "test", "hub")
     assert "accepts the client id and secret" in report

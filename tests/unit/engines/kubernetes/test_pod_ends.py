@@ -45,6 +45,10 @@ def end(body: Json, **known: Any) -> tuple[EndReason, int | None, str]:
             ended('exec: "/bin/sh": stat /bin/sh: no such file', code=128, reason="StartError"),
             (EndReason.LAUNCH_ERROR, None, "the image has no /bin/sh, which corral needs to start the program"),
         ),
+        (
+            ended("failed to start containerd task: ttrpc: closed", code=128, reason="StartError"),
+            (EndReason.LOST, None, "the container cannot be started: failed to start containerd task: ttrpc: closed"),
+        ),
     ],
 )
 def test_ends_of_containers(state: Json, expected: tuple[EndReason, int | None, str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal as signals
 from dataclasses import dataclass
 
@@ -32,6 +33,8 @@ _STATUS_REASONS = {
 _STOPPED_EARLY = "stopped before it began"
 _REPORTED = ("exit_code", "stopped", "timed_out", "launch_error")
 _MAX_SIGNAL = 64
+#: Errors of a start that another try does not mend.
+_NO_PROGRAM = re.compile(r"exec: .*(not found|no such file|permission denied|format error)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -131,7 +134,9 @@ def _from_container(pod: Json, end: Json, known: Known) -> InstanceExit:
     if end.get("reason") == "OOMKilled":
         return exit(EndReason.OOM_KILLED, "used more than its memory; the kernel killed it")
     if report is None and end.get("reason") in ("StartError", "ContainerCannotRun"):
-        return exit(EndReason.LAUNCH_ERROR, _cannot_start(str(end.get("message") or "")), None)
+        text = str(end.get("message") or "")
+        # Otherwise the fault is the node's, such as a runtime that was restarted meanwhile.
+        return exit(EndReason.LAUNCH_ERROR if lacks_program(text) else EndReason.LOST, _cannot_start(text), None)
     if report is not None and report.word == "launch_error":
         return exit(EndReason.LAUNCH_ERROR, report.message, None)
     if report is not None and report.word == "timed_out":
@@ -186,6 +191,11 @@ def _from_outside(pod: Json) -> tuple[EndReason, str] | None:
         return None
     detail = text or str(target.get("message") or "")
     return known[0], f"{known[1]}: {detail}" if detail else known[1]
+
+
+def lacks_program(message: str) -> bool:
+    """Whether a container cannot be started anywhere, because the image has no such program."""
+    return _NO_PROGRAM.search(message) is not None
 
 
 def _cannot_start(message: str) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from enum import Enum, auto
 
 from corral.core.model import EndReason
 from corral.engines.kubernetes.api.client import Json
 from corral.engines.kubernetes.api.objects import condition
-from corral.engines.kubernetes.attempts.ends import container_status
+from corral.engines.kubernetes.attempts.ends import container_status, lacks_program
 
 #: Errors of a pull that another try does not mend.
 _FINAL_PULLS = ("not found", "manifest unknown", "unauthorized", "denied", "forbidden", "invalid reference")
@@ -20,8 +19,6 @@ _NEVER = {
 }
 #: The kubelet tries again: its runtime may be busy or restart, or a secret may not have reached the node yet.
 _CREATIONS = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CreatePodSandboxError")
-#: Errors of a creation that another try does not mend: the image has no such program.
-_FINAL_CREATION = re.compile(r"exec: .*(not found|no such file|permission denied|format error)", re.IGNORECASE)
 
 
 class WaitKind(Enum):
@@ -60,6 +57,6 @@ def wait_of(pod: Json) -> Wait:
         kind = WaitKind.NEVER if is_final else WaitKind.PULL
         return Wait(kind=kind, message=message, reason=EndReason.IMAGE_PULL_ERROR)
     if reason in _CREATIONS:
-        kind = WaitKind.NEVER if _FINAL_CREATION.search(text) else WaitKind.CREATION
+        kind = WaitKind.NEVER if lacks_program(text) else WaitKind.CREATION
         return Wait(kind=kind, message=message, reason=EndReason.LAUNCH_ERROR)
     return Wait(kind=WaitKind.PREPARING, message=message)
