@@ -11,10 +11,11 @@ const Dialogs = lazy(() => import("@/parts/DialogFrame"));
 export function Overlays() {
   const hasToasts = useEver(useNotifications().notifications.length > 0);
   const hasDialogs = useEver(useHasDialogs());
+  // One boundary for each: while one loads, the other must stay in the page, or it misses what is opened meanwhile.
   return (
-    <Suspense fallback={null}>
-      {hasToasts && <Toasts />}
-      {hasDialogs && <Dialogs />}
-    </Suspense>
+    <>
+      <Suspense fallback={null}>{hasToasts && <Toasts />}</Suspense>
+      <Suspense fallback={null}>{hasDialogs && <Dialogs />}</Suspense>
+    </>
   );
 }
