@@ -63,10 +63,8 @@ function Frame() {
           <Content />
         </Suspense>
       </main>
-      <Suspense fallback={null}>
-        {hasPalette && <Palette onKeys={keys.open} />}
-        {hasKeys && <KeyList opened={showsKeys} onClose={keys.close} />}
-      </Suspense>
+      <Suspense fallback={null}>{hasPalette && <Palette onKeys={keys.open} />}</Suspense>
+      <Suspense fallback={null}>{hasKeys && <KeyList opened={showsKeys} onClose={keys.close} />}</Suspense>
     </div>
   );
 }
