@@ -34,7 +34,7 @@ from corral.server.wiring.assembly import assembled
 from corral.server.wiring.home_lock import HomeLock, HomeLocked
 from corral.server.wiring.home_ownership import RunningElsewhere, held_text
 from corral.server.wiring.promotion import OneOfSeveral
-from corral.server.wiring.server_log import add_log_file, configure_logging
+from corral.server.wiring.server_log import add_log_file, configure_logging, flush_output
 from corral.server.wiring.standby import UnreachableAddress
 from corral.server.wiring.tls import CHECK_SECONDS, CertificateFiles, check_authorities, check_certificate
 from corral.server.wiring.unavailable import Interim
@@ -88,10 +88,12 @@ def serve(settings: Settings, *, demo: bool = False, take_over: bool = False) ->
             return
         failed = run(settings, out=sys.stdout, demo=demo, take_over=take_over)
     except CannotStart as problem:
-        sys.stderr.write(f"corral: {problem}\n")
+        _say(sys.stderr, f"corral: {problem}\n")
         raise SystemExit(problem.exit_code) from None
     except StopAsked:
         return
+    finally:
+        flush_output()
     if failed:
         raise SystemExit(EXIT_FAILED)
 
@@ -162,8 +164,7 @@ def _start_member(settings: Settings, parts: ExitStack, listener: socket.socket,
 def replace_process() -> None:
     """Start the same program again in this process: nothing of the former leader is left, and the service manager sees
     the same process."""
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
+    flush_output()
     os.execv(sys.executable, [sys.executable, "-P", "-m", "corral.cli.main", *sys.argv[1:]])
 
 
@@ -252,13 +253,15 @@ def _end_in_time(code: int, end_now: Callable[[int], None] | None = None) -> Non
 
 
 def _end_now(code: int) -> None:
-    busy = [worker.name for worker in workers_alive() if worker.health.is_busy]
-    log.warning(
-        "the server ends without waiting any longer for: %s", ", ".join(busy) or "requests that are being answered"
-    )
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
-    os._exit(code)
+    try:
+        busy = [worker.name for worker in workers_alive() if worker.health.is_busy]
+        log.warning(
+            "the server ends without waiting any longer for: %s", ", ".join(busy) or "requests that are being answered"
+        )
+        flush_output()
+    finally:
+        # Whatever fails before, nothing else ends this process in time.
+        os._exit(code)
 
 
 class _Server(uvicorn.Server):
@@ -390,8 +393,18 @@ def _greet(out: TextIO, listener: socket.socket, settings: Settings, one_time_pa
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     scheme = "https" if settings.server.has_tls else "http"
-    out.write(f"corral {VERSION} runs at {scheme}://{shown}:{port}\n")
+    text = f"corral {VERSION} runs at {scheme}://{shown}:{port}\n"
     if one_time_password is not None:
-        out.write("This is the first start. Sign in as user operator with this one-time password:\n")
-        out.write(f"  {one_time_password}\n")
-    out.flush()
+        text += (
+            f"This is the first start. Sign in as user operator with this one-time password:\n  {one_time_password}\n"
+        )
+    _say(out, text)
+
+
+def _say(out: TextIO, text: str) -> None:
+    """Write a message. The server works without it: it may be written into a file of a full disk."""
+    try:
+        out.write(text)
+        out.flush()
+    except OSError as error:
+        log.error("the server's output cannot be written, and this is lost: %s", error)

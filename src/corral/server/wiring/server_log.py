@@ -5,6 +5,7 @@ Decides the form of a line. Nothing here sees headers or bodies, so no secret ca
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -56,16 +57,32 @@ logging.Formatter.converter = time.gmtime
 
 
 class _LogFile(RotatingFileHandler):
-    """A file that only the server's account may read. If it cannot be written, that is reported once, and the log
-    continues on standard error.
+    """A file that only the server's account may read. If it cannot be written, that is reported once, the log continues
+    on standard error, and the next line opens the file again.
     """
 
     _has_failed = False
 
     def handleError(self, record: logging.LogRecord) -> None:
+        # The stream may be closed, or hold what could not be written.
+        stream, self.stream = self.stream, None
+        if stream is not None:
+            with contextlib.suppress(OSError):
+                stream.close()
+        self._report(sys.exc_info()[1])
+
+    def close(self) -> None:
+        try:
+            super().close()
+        except OSError as error:
+            self._report(error)
+
+    def _report(self, error: BaseException | None) -> None:
         if not self._has_failed:
             self._has_failed = True
-            sys.stderr.write(f"corral: cannot write the log file {self.baseFilename}: {sys.exc_info()[1]}\n")
+            # A full disk often is that of both: no line of the log may end the work that writes it.
+            with contextlib.suppress(OSError):
+                sys.stderr.write(f"corral: cannot write the log file {self.baseFilename}: {error}\n")
 
     def _open(self) -> TextIOWrapper:
         descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -99,6 +116,19 @@ def configure_logging(*, log_format: str, level: str) -> None:
     # Their routine messages are useless to an operator.
     for noisy in ("uvicorn", "uvicorn.error", "alembic", "httpx", "httpcore"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+def flush_output() -> None:
+    """Write what standard output and standard error still hold. What cannot be written, because their disk is full, is
+    dropped: it must not change how the process ends."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            # The interpreter writes the rest when it ends, and would exit with a code of its own.
+            with open(os.devnull, "wb") as nothing:
+                os.dup2(nothing.fileno(), stream.fileno())
+            stream.flush()
 
 
 def _add_request_id(record: logging.LogRecord) -> bool:
