@@ -171,6 +171,8 @@ DELETE /maintenance-windows/{name}   401      403   403   in       401      401 
 GET    /me                           401      ok    ok    ok       401      401     ok
 PATCH  /me                           401      ok    ok    ok       401      401     403
 POST   /me/password                  401      in    in    in       401      401     403
+GET    /me/first-steps               401      ok    ok    ok       401      401     ok
+PUT    /me/first-steps               401      ok    ok    ok       401      401     403
 GET    /me/inbox                     401      ok    ok    ok       401      401     ok
 POST   /me/inbox/read                401      ok    ok    ok       401      401     403
 PUT    /me/inbox/settings            401      ok    ok    ok       401      401     403

@@ -2558,6 +2558,30 @@ export interface paths {
         patch: operations["edit_me"];
         trace?: never;
     };
+    "/api/v1/me/first-steps": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get First Steps
+         * @description The first steps of an operator, or of a scientist, and which of them are done.
+         */
+        get: operations["get_first_steps"];
+        /**
+         * Set First Steps
+         * @description Hide the first steps from the caller, or show them again.
+         */
+        put: operations["set_first_steps"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/me/inbox": {
         parameters: {
             query?: never;
@@ -7141,6 +7165,55 @@ export interface components {
             text: string;
             /** Title */
             title: string;
+        };
+        /**
+         * FirstStepView
+         * @example {
+         *       "done": true,
+         *       "name": "password"
+         *     }
+         */
+        FirstStepView: {
+            /**
+             * Done
+             * @description It follows from what is there, and becomes false again if that is removed.
+             */
+            done: boolean;
+            name: components["schemas"]["Step"];
+        };
+        /**
+         * FirstStepsEdit
+         * @example {
+         *       "dismissed": true
+         *     }
+         */
+        FirstStepsEdit: {
+            /**
+             * Dismissed
+             * @description True hides the steps from the caller, false shows them again.
+             */
+            dismissed: boolean;
+        };
+        /**
+         * FirstStepsView
+         * @example {
+         *       "dismissed": true,
+         *       "steps": [
+         *         {
+         *           "done": true,
+         *           "name": "password"
+         *         }
+         *       ]
+         *     }
+         */
+        FirstStepsView: {
+            /** Dismissed */
+            dismissed: boolean;
+            /**
+             * Steps
+             * @description In the best order; empty if the caller has dismissed them.
+             */
+            steps: components["schemas"]["FirstStepView"][];
         };
         /**
          * FlavorCreate
@@ -17992,6 +18065,11 @@ export interface components {
             /** Until */
             until: string;
         };
+        /**
+         * Step
+         * @enum {string}
+         */
+        Step: "password" | "gpus" | "job" | "people" | "channel" | "backup" | "submit" | "token";
         /**
          * StorageView
          * @example {
@@ -31772,6 +31850,140 @@ export interface operations {
             };
             /** @description Changed meanwhile */
             412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    get_first_steps: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FirstStepsView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    set_first_steps: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["FirstStepsEdit"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FirstStepsView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

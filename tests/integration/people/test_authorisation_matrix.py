@@ -42,6 +42,7 @@ def public_key() -> str:
 
 #: Bodies that are valid; every other route gets an empty object.
 BODIES: dict[tuple[str, str], Callable[[], Any]] = {
+    ("PUT", "/me/first-steps"): lambda: {"dismissed": False},
     ("POST", "/me/inbox/read"): lambda: {"until": 0},
     ("PUT", "/me/inbox/settings"): lambda: {"muted": []},
     ("POST", "/jobs"): lambda: {"command": ["true"], "hold": True},

@@ -53,6 +53,26 @@ class EntryView(TypedDict):
     note: str
 
 
+class FirstStepsEdit(TypedDict):
+    #: True hides the steps from the caller, false shows them again.
+    dismissed: bool
+
+
+Step = Literal["password", "gpus", "job", "people", "channel", "backup", "submit", "token"]
+
+
+class FirstStepView(TypedDict):
+    name: Step
+    #: It follows from what is there, and becomes false again if that is removed.
+    done: bool
+
+
+class FirstStepsView(TypedDict):
+    #: In the best order; empty if the caller has dismissed them.
+    steps: list[FirstStepView]
+    dismissed: bool
+
+
 class GrantCreate(TypedDict):
     #: Added to the account in the present period; a negative amount is taken back.
     amount_micro: int

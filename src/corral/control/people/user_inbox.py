@@ -66,7 +66,7 @@ class InboxPage:
 
 def state_of(tx: Transaction, user: str) -> InboxState:
     text = tx.meta.get(_key(user))
-    if text is None:
+    if not text:
         return InboxState()
     stored = json.loads(text)
     return InboxState(read_until=stored["read_until"], muted=tuple(stored["muted"]))
@@ -95,6 +95,12 @@ def mute(work: Work, caller: Caller, kinds: Sequence[InboxKind]) -> InboxState:
     """The kinds that the user does not want; all others are shown."""
     before = state_of(work.tx, caller.name)
     return _kept(work, caller, before, replace(before, muted=tuple(sorted({kind.value for kind in kinds}))))
+
+
+def forget(work: Work, user: str) -> None:
+    """A later user of this name begins with an inbox of its own."""
+    if work.tx.meta.get(_key(user)):
+        work.tx.meta.put(_key(user), "")
 
 
 def note_shares(

@@ -67,6 +67,7 @@ REST: Table = (
     ("people.ssh_keys", _ONE),
     ("people.job_secrets", _ONE),
     ("people.inbox", _ONE),
+    ("people.first_steps", _ONE),
     ("monitoring.health_checks", _ONE),
     ("people.me", _ONE),
     ("people.auth", _ONE),

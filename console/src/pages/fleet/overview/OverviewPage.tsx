@@ -27,6 +27,8 @@ import { useTexts } from "@/texts/texts";
 
 // Only of several clusters, or of one in trouble.
 const ClusterHealth = lazy(() => import("@/parts/ClusterHealth"));
+// Only for those who begin.
+const FirstSteps = lazy(() => import("@/pages/fleet/overview/FirstSteps"));
 // Below the first screen.
 const ResourcePanel = lazy(() => import("@/parts/ResourcePanel"));
 const Trends = lazy(() => import("@/pages/fleet/overview/Trends"));
@@ -67,6 +69,9 @@ export default function OverviewPage() {
           <ClusterHealth />
         </Suspense>
       )}
+      <Suspense fallback={null}>
+        <FirstSteps />
+      </Suspense>
       <Tiles now={now} trends={cluster === "" ? trends.data : undefined} />
       <div className={classes.columns}>
         <div className={classes.column}>

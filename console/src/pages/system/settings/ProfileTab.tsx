@@ -14,8 +14,9 @@ import {
 } from "@mantine/core";
 import { useForm } from "@mantine/form";
 
-import { api, sent } from "@/api/client";
+import { $api, api, sent, type Schema } from "@/api/client";
 import { PasswordChange, ProfileEdit } from "@/api/limits";
+import { useAction } from "@/api/useAction";
 import { LANGUAGES, usePreferences, type Language } from "@/app/preferences";
 import { useMe, type Me } from "@/app/session";
 import { texts } from "@/pages/system/settings/texts";
@@ -126,8 +127,26 @@ function Look() {
         <Text size="xs" c="dimmed">
           {t("lookHint")}
         </Text>
+        <ShowFirstSteps />
       </Stack>
     </Panel>
+  );
+}
+
+/** Only for those who have dismissed them. */
+function ShowFirstSteps() {
+  const t = useTexts(texts);
+  const { data } = $api.useQuery("get", "/me/first-steps");
+  const show = useAction<void, Schema<"FirstStepsView">>({
+    run: () => sent(api.PUT("/me/first-steps", { body: { dismissed: false } })),
+    touches: ["/me/first-steps"],
+    done: () => t("firstStepsShown"),
+  });
+  if (data?.dismissed !== true) return null;
+  return (
+    <Button variant="default" size="xs" loading={show.isPending} onClick={() => show.mutate()}>
+      {t("firstSteps")}
+    </Button>
   );
 }
 

@@ -42,6 +42,8 @@ export const texts = defineTexts({
   ],
   look: ["Language and theme", "语言与主题"],
   lookHint: ["Kept in this browser.", "保存在此浏览器中。"],
+  firstSteps: ["Show the first steps on the overview", "在概览页显示快速入门"],
+  firstStepsShown: ["The overview shows the first steps.", "概览页已显示快速入门。"],
   language: ["Language", "语言"],
   theme: ["Theme", "主题"],
   light: ["Light", "浅色"],
