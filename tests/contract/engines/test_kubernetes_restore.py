@@ -71,7 +71,7 @@ def test_a_superseded_engine_leaves_a_log_to_its_successor(cluster: KubernetesHa
     frozen = cluster.engine
     write_term(str(cluster.root / TERM), 8)
     # Its own term is older; it goes on as it does not know yet.
-    frozen._term = 7
+    frozen._fence.term = 7
     cluster.start()
     cluster.listener.ended()
     wait_until(lambda: "line 60\n" in cluster.output(), "all of it")

@@ -23,6 +23,12 @@ class AttemptTaken(LaunchRefused):
     """An attempt of this id has run here already, and is over: the store that gives it again is older than that. The
     next attempt of the job has another id."""
 
+    def __init__(self, attempt_id: str) -> None:
+        super().__init__(
+            f"attempt {attempt_id} is over here already: its id was used a second time, which happens after an older "
+            "store is restored. The next attempt has another id."
+        )
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Instance:

@@ -16,10 +16,7 @@ records, logs and ends of attempts).
 from __future__ import annotations
 
 import logging
-import threading
-import time
-import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from corral.control.ports import (
@@ -36,13 +33,15 @@ from corral.control.ports import (
 )
 from corral.core.model import EndReason
 from corral.engines.attempts.fold_worker import QUIET_SECONDS, FoldHomes, FoldWorker, keep_homes
-from corral.engines.attempts.terms import TERM, read_term, write_term
+from corral.engines.attempts.launch_locks import LaunchLocks
+from corral.engines.attempts.order_checks import command_problem
+from corral.engines.fence import Fence
 from corral.engines.forgetting import forget_each
-from corral.engines.kubernetes import pod_adoption
 from corral.engines.kubernetes.api.client import ApiClient, Json
 from corral.engines.kubernetes.api.objects import annotations_of, joined, name_of
 from corral.engines.kubernetes.api.streams import Streams
 from corral.engines.kubernetes.attempts import pod_attempt
+from corral.engines.kubernetes.attempts.attempt_table import AttemptTable
 from corral.engines.kubernetes.attempts.job_accounts import JobAccount, JobAccounts
 from corral.engines.kubernetes.attempts.log_streams import LogStreams
 from corral.engines.kubernetes.attempts.pod_attempt import Attempt, clock
@@ -52,23 +51,18 @@ from corral.engines.kubernetes.attempts.pods import ATTEMPT_LABEL, check_order, 
 from corral.engines.kubernetes.attempts.records import Records
 from corral.engines.kubernetes.attempts.tracking import PodTracker, is_of
 from corral.engines.kubernetes.attempts.watcher import Watcher
-from corral.engines.kubernetes.cluster.cache import NodeCache, PodCache
-from corral.engines.kubernetes.cluster.capacities import Capacities
 from corral.engines.kubernetes.cluster.drains import NodeDrains
-from corral.engines.kubernetes.cluster.exporters import ExporterPods
 from corral.engines.kubernetes.cluster.nodes import nodes_seen
 from corral.engines.kubernetes.cluster.occupancy import devices_of, named_gpus, others_use, own_pods
 from corral.engines.kubernetes.cluster.parts import api_server, kubelets
 from corral.engines.kubernetes.cluster.watches import ClusterWatches
+from corral.engines.kubernetes.earlier_attempts import EarlierAttempts
 from corral.engines.kubernetes.pod_launches import PodLaunches
 from corral.engines.kubernetes.pod_sessions import PodSessions
 from corral.engines.kubernetes.removals import Removals
 from corral.engines.storage.storage_specs import StoragePlaces
 
 log = logging.getLogger("corral.engines.kubernetes")
-
-#: How long the logs of attempts that ended while no server lived are waited for at the start.
-ADOPT_SECONDS = 20.0
 
 
 class KubernetesEngine:
@@ -89,34 +83,30 @@ class KubernetesEngine:
         fold_after_seconds: float = QUIET_SECONDS,
         fold_homes: FoldHomes = keep_homes,
     ) -> None:
+        root = Path(root).resolve()
         self._api = api
         self._rules = rules
-        self._records = Records(Path(root).resolve())
-        self._commands = PodCommands(api, rules.namespace, self._check_leads)
-        self._drains = NodeDrains(api, self._check_leads)
-        self._lock = threading.RLock()
-        #: chosen by the attempt's id: two threads never launch the same attempt at the same time
-        self._launch_locks = tuple(threading.Lock() for _ in range(64))
-        self._attempts: dict[str, Attempt] = {}
+        self._fence = Fence(root)
+        self._records = Records(root)
+        self._commands = PodCommands(api, rules.namespace, self._fence.check)
+        self._drains = NodeDrains(api, self._fence.check)
+        self._launch_locks = LaunchLocks()
+        self._attempts = AttemptTable(self._records)
+        self._removals = Removals(self._records, self._commands, self._attempts.all())
         self._on_nodes: Callable[[], None] = lambda: None
         self._closed = False
-        self._term_path, self._term = str(self._records.root / TERM), 0
-        self._load()
-        self._adopts = self._records.may_adopt
-        #: attempts of an earlier server
-        self._earlier = list(self._attempts.values())
-        self._removals = Removals(self._records, self._commands, self._attempts.values())
-        self._is_adopted = threading.Event()
-        self._watcher = Watcher(self, look_seconds=look_seconds, at_start=self._adopt)
-        self._exporters = ExporterPods(rules.exporter_namespace)
-        self._pods = PodCache(
-            self._records.installation, rules.namespace, self._pod_changed, self._pod_removed, self._exporters
+        self._watches = self._cluster_watches()
+        self._pods, self._nodes = self._watches.pods, self._watches.nodes
+        self._earlier = EarlierAttempts(
+            records=self._records,
+            attempts=self._attempts,
+            removals=self._removals,
+            watches=self._watches,
+            refresh=self.refresh,
+            look_at=lambda ids: self._watcher.look_at(ids),
+            is_closed=lambda: self._closed,
         )
-        self._nodes = NodeCache(
-            self._nodes_changed,
-            rules.lost_seconds,
-            Capacities(self._records.root / "capacities", rules.fleet.is_gpu),
-        )
+        self._watcher = Watcher(self, look_seconds=look_seconds, at_start=self._earlier.bring_up_to_date)
         self._launches = PodLaunches(
             records=self._records,
             commands=self._commands,
@@ -127,17 +117,8 @@ class KubernetesEngine:
             remove_pod=self._remove_pod,
         )
         self._sessions = PodSessions(api, self._pod_of, self._commands.api_path)
-        self._watches = ClusterWatches(self._nodes, self._pods, rules.namespace)
         self._streams = Streams(api, (self._watches.watch_nodes, self._watches.watch_pods))
-        self._logs = LogStreams(
-            streams=self._streams,
-            records=self._records,
-            limit_bytes=rules.log_limit_bytes,
-            log_path=self._commands.log_path,
-            on_up=self._begun,
-            on_done=lambda attempt_id: self._watcher.look_at([attempt_id]),
-            is_superseded=lambda: self._is_superseded,
-        )
+        self._logs = self._log_streams()
         self._tracker = PodTracker(
             records=self._records,
             commands=self._commands,
@@ -146,34 +127,57 @@ class KubernetesEngine:
             pod=self._pods.get,
             nodes=self._nodes,
         )
+        self._fold_worker = FoldWorker(self._records, quiet_seconds=fold_after_seconds, fold_homes=fold_homes)
+        self._start()
+
+    def _cluster_watches(self) -> ClusterWatches:
+        return ClusterWatches(
+            root=self._records.root,
+            installation=self._records.installation,
+            rules=self._rules,
+            pod_changed=self._pod_changed,
+            pod_removed=self._pod_removed,
+            nodes_changed=self._nodes_changed,
+        )
+
+    def _log_streams(self) -> LogStreams:
+        return LogStreams(
+            streams=self._streams,
+            records=self._records,
+            limit_bytes=self._rules.log_limit_bytes,
+            log_path=self._commands.log_path,
+            on_up=self._begun,
+            on_done=lambda attempt_id: self._watcher.look_at([attempt_id]),
+            is_superseded=lambda: self._fence.is_superseded,
+        )
+
+    def _start(self) -> None:
         self._streams.start()
         self._watcher.start()
-        self._watcher.look_at(self._attempts)
-        self._fold_worker = FoldWorker(self._records, quiet_seconds=fold_after_seconds, fold_homes=fold_homes)
+        self._watcher.look_at(attempt.id for attempt in self._attempts.all())
         self._fold_worker.start()
 
     # -------------------------------------------------------------------------------------------- Fenced
 
     def term_seen(self) -> int:
-        return read_term(self._term_path)
+        return self._fence.term_seen()
 
     def lead(self, leadership: Leadership) -> None:
-        write_term(self._term_path, leadership.term)
-        self._term = leadership.term
+        self._fence.lead(leadership.term)
 
     # -------------------------------------------------------------------------------------------- Engine
 
     def observe(self) -> Observation:
         self._check_open()
         # Several clusters are opened one after the other, and observed at the same time.
-        self._is_adopted.wait()
+        self._earlier.are_up_to_date.wait()
         self._watches.wait_for_lists()
         if trouble := self._watches.trouble:
             raise EngineUnavailable(f"Kubernetes: {trouble}")
-        self._adopt_pods()
+        self._earlier.adopt_pods()
         nodes = self._nodes.nodes().values()
-        with self._lock:
-            attempts = list(self._attempts.values())
+        with self._attempts.lock:
+            attempts = self._attempts.all()
             others = others_use(self._pods.others(), self._pods.own(), attempts)
             statuses = [attempt.status() for attempt in attempts]
         return Observation(
@@ -186,16 +190,13 @@ class KubernetesEngine:
 
     def launch(self, order: LaunchOrder) -> None:
         check_order(order, self._rules)
-        with self._launch_locks[zlib.crc32(order.attempt_id.encode()) % len(self._launch_locks)]:
+        with self._launch_locks.of(order.attempt_id):
             self._check_open()
-            with self._lock:
-                attempt = self._attempts.get(order.attempt_id)
-            if attempt is None:
-                attempt = self._record(order)
+            attempt = self._attempts.get(order.attempt_id) or self._record(order)
             if attempt.is_created or attempt.is_over:
                 return
-            if (bad := next((word for word in order.command if "\0" in word), None)) is not None:
-                self._conclude(attempt, EndReason.LAUNCH_ERROR, f"{bad!r}: execve: embedded null byte")
+            if problem := command_problem(order.command):
+                self._conclude(attempt, EndReason.LAUNCH_ERROR, problem)
                 return
             self._fold_worker.note_launch()
             try:
@@ -209,7 +210,7 @@ class KubernetesEngine:
 
     def stop(self, attempt_id: str, grace_seconds: float) -> None:
         self._check_open()
-        with self._lock:
+        with self._attempts.lock:
             attempt = self._attempts.get(attempt_id)
             if attempt is None or attempt.is_over:
                 return
@@ -224,7 +225,7 @@ class KubernetesEngine:
         if not is_safe_id(attempt_id):
             return LogChunk(data=b"", next_offset=max(0, offset), at_end=True)
         places = self._records.log(attempt_id, rank)
-        with self._lock:
+        with self._attempts.lock:
             attempt = self._attempts.get(attempt_id)
             # Checked before reading: nothing is written to the log after the end.
             is_over = attempt is None or attempt.is_over or rank in attempt.exits
@@ -239,12 +240,12 @@ class KubernetesEngine:
             self._watcher.look_at()
 
     def _forget(self, attempt_id: str, *, delete_logs: bool) -> None:
-        with self._lock:
+        with self._attempts.lock:
             attempt = self._attempts.get(attempt_id)
             if attempt is not None:
                 if not attempt.is_over:
                     return  # a running attempt must stay known
-                del self._attempts[attempt_id]
+                self._attempts.remove(attempt_id)
                 self._removals.add_attempt(attempt)
                 self._logs.forget(attempt_id, len(attempt.nodes))
         self._records.forget(attempt_id, delete_logs=delete_logs)
@@ -265,7 +266,7 @@ class KubernetesEngine:
         self._on_nodes = changed
 
     def close(self) -> None:
-        with self._lock:
+        with self._attempts.lock:
             if self._closed:
                 return
             self._closed = True
@@ -294,11 +295,11 @@ class KubernetesEngine:
     # -------------------------------------------------------------------------------------------- HasExporters
 
     def exporters(self) -> Sequence[NodeExporter]:
-        return self._exporters.found()
+        return self._watches.exporters.found()
 
     def held_devices(self) -> Mapping[str, str]:
-        with self._lock:
-            return devices_of(self._attempts.values())
+        with self._attempts.lock:
+            return devices_of(self._attempts.all())
 
     # -------------------------------------------------------------------------------------------- HasShells
 
@@ -320,26 +321,13 @@ class KubernetesEngine:
     # -------------------------------------------------------------------------------------------- for the watcher
 
     def attempt(self, attempt_id: str) -> Attempt | None:
-        with self._lock:
-            return self._attempts.get(attempt_id)
+        return self._attempts.get(attempt_id)
 
     def waiting(self) -> list[str]:
-        silent = self._nodes.silent()
-        with self._lock:
-            return [
-                attempt.id
-                for attempt in self._attempts.values()
-                if not attempt.is_over
-                and (
-                    len(attempt.up) < len(attempt.nodes)
-                    or attempt.end_seen_at
-                    or attempt.was_stopped
-                    or not silent.isdisjoint(attempt.nodes)
-                )
-            ]
+        return self._attempts.with_time_limit(self._nodes.silent())
 
     def refresh(self, attempt: Attempt) -> bool:
-        if self._is_superseded:
+        if self._fence.is_superseded:
             return True
         if self._watches.trouble:
             return attempt.is_over
@@ -347,38 +335,34 @@ class KubernetesEngine:
         return True
 
     def clean(self) -> None:
-        if not self._is_superseded:
+        if not self._fence.is_superseded:
             self._removals.work(self._pods.get)
 
     # -------------------------------------------------------------------------------------------- from the watches
 
     def _pod_changed(self, pod: Json) -> None:
         attempt_id = annotations_of(pod).get(ATTEMPT_LABEL, "")
-        with self._lock:
+        with self._attempts.lock:
             attempt = self._attempts.get(attempt_id)
             # The pod of an attempt that was taken back may appear after that.
-            is_unknown = attempt is None and not self._adopts
+            is_unknown = attempt is None and not self._earlier.may_adopt
             if is_unknown or (attempt is not None and attempt.verdict is not None):
                 self._removals.add(name_of(pod))
         self._watcher.look_at([attempt_id])
 
     def _pod_removed(self, name: str) -> None:
         self._removals.drop(name)
-        with self._lock:
-            touched = [attempt.id for attempt in self._attempts.values() if name in attempt.pods]
-        self._watcher.look_at(touched)
+        self._watcher.look_at(self._attempts.with_pod(name))
 
     def _nodes_changed(self) -> None:
         self._on_nodes()
         there = self._nodes.nodes().keys() - self._nodes.silent()
-        with self._lock:
-            touched = [one.id for one in self._attempts.values() if not one.is_over and not there >= set(one.nodes)]
-        self._watcher.look_at(touched)
+        self._watcher.look_at(self._attempts.outside_of(there))
 
     def _begun(self, attempt_id: str, rank: int, at: float, devices: str) -> None:
-        with self._lock:
+        with self._attempts.lock:
             attempt = self._attempts.get(attempt_id)
-            if attempt is None or self._is_superseded or attempt.devices.get(rank):
+            if attempt is None or self._fence.is_superseded or attempt.devices.get(rank):
                 return
             if rank not in attempt.up:
                 # Clocks of nodes may be wrong.
@@ -393,93 +377,21 @@ class KubernetesEngine:
 
     # -------------------------------------------------------------------------------------------- inside
 
-    @property
-    def _is_superseded(self) -> bool:
-        return 0 < self._term < self.term_seen()
-
     def _check_open(self) -> None:
         if self._closed:
             raise EngineUnavailable("the Kubernetes engine is closed")
-        self._check_leads()
-
-    def _check_leads(self) -> None:
-        if self._is_superseded:
-            raise EngineUnavailable(
-                f"another server has taken over {self._records.root} (it has term {self.term_seen()}, this server has "
-                f"term {self._term}): this server no longer starts or stops jobs there"
-            )
-
-    def _load(self) -> None:
-        for attempt_id in self._records.live():
-            if (attempt := pod_attempt.load(self._records, attempt_id)) is None:
-                # A crash has cut off the order, and no pod was created.
-                self._records.forget(attempt_id, delete_logs=True)
-            else:
-                self._attempts[attempt_id] = attempt
-
-    def _adopt(self) -> None:
-        """Updates the attempts of an earlier server: `observe` reports what happened to them meanwhile."""
-        try:
-            self._bring_up_to_date()
-        except Exception:
-            log.exception("attempts of an earlier server are brought up to date later")
-        finally:
-            self._is_adopted.set()
-
-    def _bring_up_to_date(self) -> None:
-        if not self._earlier and not self._adopts:
-            return
-        self._watches.wait_for_lists()
-        if not self._watches.trouble:
-            self._earlier += self._adopt_pods()
-        deadline = time.monotonic() + ADOPT_SECONDS
-        pending: Iterable[Attempt] = list(self._earlier)
-        while pending and time.monotonic() < deadline and not self._watches.trouble and not self._closed:
-            for attempt in pending:
-                try:
-                    self.refresh(attempt)
-                except EngineUnavailable as error:
-                    log.warning("attempt %s: %s", attempt.id, error)
-            # Only those whose logs are still read.
-            pending = [one for one in pending if one.end_seen_at and not one.is_over]
-            time.sleep(0.01 if pending else 0.0)
-        # Not those that were launched meanwhile: their ends are to be reported.
-        for attempt in self._earlier:
-            if (status := attempt.status()) is not None:
-                attempt.reported = status.phase
-
-    def _adopt_pods(self) -> list[Attempt]:
-        """Once, before the first observation: a restored server goes on with what still runs, and removes the rest.
-        Returns what still runs."""
-        adopted: list[Attempt] = []
-        with self._lock:
-            if not self._adopts:
-                return adopted
-            pods = list(self._pods.own().values())
-            for attempt_id, document in pod_adoption.documents(pods, self._records.installation, clock()):
-                if attempt_id not in self._attempts and not self._records.was_ordered(attempt_id):
-                    attempt = pod_attempt.record(self._records, attempt_id, document)
-                    pod_attempt.note(self._records, attempt, {"created": clock()}, sync=True)
-                    self._attempts[attempt_id] = attempt
-                    adopted.append(attempt)
-                    log.warning("attempt %s runs in Kubernetes without a record: it is taken up again", attempt_id)
-            for pod in pods:
-                if annotations_of(pod).get(ATTEMPT_LABEL, "") not in self._attempts:
-                    self._removals.add(name_of(pod))
-            self._records.note_adopted()
-            self._adopts = False
-        self._watcher.look_at(attempt.id for attempt in adopted)
-        return adopted
+        self._fence.check()
 
     def _record(self, order: LaunchOrder) -> Attempt:
-        with self._lock:
-            self._attempts[order.attempt_id] = attempt = self._launches.record(order)
+        with self._attempts.lock:
+            attempt = self._launches.record(order)
+            self._attempts.add(attempt)
         return attempt
 
     def _create(self, order: LaunchOrder, attempt: Attempt) -> None:
         """Create all pods. Raises NameTaken, LaunchRefused and EngineUnavailable."""
-        self._launches.create(order, attempt, self._term)
-        with self._lock:
+        self._launches.create(order, attempt, self._fence.term)
+        with self._attempts.lock:
             if attempt.is_over:
                 # It was stopped meanwhile. The watch shows its pods, and they are removed when it is forgotten.
                 self._removals.add(*attempt.pods)
@@ -500,7 +412,7 @@ class KubernetesEngine:
         return pod if pod is not None and is_of(attempt, rank, pod) else None
 
     def _conclude(self, attempt: Attempt, reason: EndReason, message: str) -> None:
-        with self._lock:
+        with self._attempts.lock:
             pod_attempt.conclude(self._records, attempt, reason, message)
             self._removals.add(*attempt.pods)
         self._watcher.look_at([attempt.id])

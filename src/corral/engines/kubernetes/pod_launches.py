@@ -45,10 +45,7 @@ class PodLaunches:
     def record(self, order: LaunchOrder) -> Attempt:
         """Stored before anything is created. Raises AttemptTaken."""
         if self._records.was_ordered(order.attempt_id):
-            raise AttemptTaken(
-                f"attempt {order.attempt_id} is over here already: its id was used a second time, which happens after "
-                "an older store is restored. The next attempt has another id."
-            )
+            raise AttemptTaken(order.attempt_id)
         installation = self._records.installation
         names = tuple(pod_name(installation, order.attempt_id, one.rank) for one in order.instances)
         return pod_attempt.create(self._records, order, names, clock())

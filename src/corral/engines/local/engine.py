@@ -164,10 +164,7 @@ class LocalEngine:
             if tracked is None or len(tracked.instances) != len(order.instances):
                 tracked = self._files.create(order.attempt_id, self._marker_for(order))
                 if tracked is None:
-                    raise AttemptTaken(
-                        f"attempt {order.attempt_id} is over here already: its id was used a second time, which "
-                        "happens after an older store is restored. The next attempt has another id."
-                    )
+                    raise AttemptTaken(order.attempt_id)
                 self._tracked[order.attempt_id] = tracked
             elif order.attempt_id in self._launches:
                 return

@@ -301,7 +301,7 @@ def test_an_engine_is_opened_without_waiting_for_its_cluster(started: Started) -
 
     started.cluster.fault = silent
     started.engine = started.new_engine()
-    assert not started.engine._is_adopted.is_set()
+    assert not started.engine._earlier.are_up_to_date.is_set()
     heard: list[AttemptStatus] = []
     started.engine.subscribe(heard.append)
     started.engine.launch(replace(ORDER, attempt_id="j-2.1", command=("a\0b",)))

@@ -19,6 +19,7 @@ from corral.control.jobs.job_kinds import HOST_COMMAND
 from corral.control.ports import Instance, LaunchOrder, LaunchRefused
 from corral.core.model import WHOLE
 from corral.engines.attempts.environment import MIG_PREFIX, job_directories, job_environment
+from corral.engines.attempts.order_checks import check_cluster_order
 from corral.engines.kubernetes.api.client import Json
 from corral.engines.kubernetes.attempts.pod_rules import PodRules
 from corral.engines.kubernetes.attempts.pod_wrapper import wrapper_text
@@ -69,15 +70,7 @@ def is_safe_id(attempt_id: str) -> bool:
 
 def check_order(order: LaunchOrder, rules: PodRules) -> None:
     """Raises LaunchRefused for an order that can never run here."""
-    if not is_safe_id(order.attempt_id):
-        raise LaunchRefused(f"{order.attempt_id!r} is not the id of an attempt")
-    if not order.command or not order.instances:
-        raise LaunchRefused("there is nothing to run, or nowhere to run it")
-    if order.workdir is not None and not order.workdir.startswith("/"):
-        raise LaunchRefused(f"the working directory {order.workdir!r} is not an absolute path")
-    texts = [*order.command, *order.env.values(), *order.env, *order.secret_env.values(), *order.secret_env]
-    if sum(map(len, texts)) > MAX_ORDER_CHARS:
-        raise LaunchRefused(f"the command and its environment are longer than {MAX_ORDER_CHARS} characters")
+    check_cluster_order(order, is_safe_id, MAX_ORDER_CHARS)
     if order.command == HOST_COMMAND and not _is_shared(order.env.get(JOB_DIR_VARIABLE, ""), rules):
         raise LaunchRefused(
             "a workbench on Kubernetes needs a directory that the server and its pod share: an operator sets "

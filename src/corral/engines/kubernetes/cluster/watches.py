@@ -6,11 +6,17 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections.abc import Callable
+from pathlib import Path
 
 import httpx
 
+from corral.engines.kubernetes.api.client import Json
 from corral.engines.kubernetes.api.watch import Watch, followed, may_list
+from corral.engines.kubernetes.attempts.pod_rules import PodRules
 from corral.engines.kubernetes.cluster.cache import NodeCache, PodCache
+from corral.engines.kubernetes.cluster.capacities import Capacities
+from corral.engines.kubernetes.cluster.exporters import ExporterPods
 
 log = logging.getLogger("corral.engines.kubernetes")
 
@@ -24,10 +30,23 @@ _OTHERS_UNKNOWN = "what other namespaces hold is unknown: this account may not l
 class ClusterWatches:
     """`nodes` and `pods` may be read by any thread; the watches run in an event loop."""
 
-    def __init__(self, nodes: NodeCache, pods: PodCache, namespace: str) -> None:
-        self.nodes = nodes
-        self.pods = pods
-        self._namespace = namespace
+    def __init__(
+        self,
+        *,
+        root: Path,
+        installation: str,
+        rules: PodRules,
+        pod_changed: Callable[[Json], None],
+        pod_removed: Callable[[str], None],
+        nodes_changed: Callable[[], None],
+    ) -> None:
+        """`pod_changed` is called for each pod of this installation that has changed, `pod_removed` for each that is
+        gone, and `nodes_changed` after each change of a node."""
+        self.exporters = ExporterPods(rules.exporter_namespace)
+        self.pods = PodCache(installation, rules.namespace, pod_changed, pod_removed, self.exporters)
+        capacities = Capacities(root / "capacities", rules.fleet.is_gpu)
+        self.nodes = NodeCache(nodes_changed, rules.lost_seconds, capacities)
+        self._namespace = rules.namespace
         self._sees_others = True
         self._waited_for_until = time.monotonic() + FIRST_LIST_SECONDS
 

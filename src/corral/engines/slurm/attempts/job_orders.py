@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from corral.control.ports import Instance, LaunchOrder, LaunchRefused
 from corral.core.model import WHOLE
 from corral.engines.attempts.environment import account_environment, base_environment, job_environment
+from corral.engines.attempts.order_checks import check_cluster_order
 from corral.engines.attempts.processes import with_venv
 from corral.engines.slurm.attempts import run_directory
 from corral.engines.slurm.attempts.submitters import Submitter
@@ -50,15 +51,7 @@ class SlurmRules:
 
 def check_order(order: LaunchOrder) -> None:
     """Raises LaunchRefused for an order that can never run here."""
-    if not run_directory.is_safe_id(order.attempt_id):
-        raise LaunchRefused(f"{order.attempt_id!r} is not the id of an attempt")
-    if not order.command or not order.instances:
-        raise LaunchRefused("there is nothing to run, or nowhere to run it")
-    if order.workdir is not None and not order.workdir.startswith("/"):
-        raise LaunchRefused(f"the working directory {order.workdir!r} is not an absolute path")
-    texts = [*order.command, *order.env.values(), *order.env, *order.secret_env.values(), *order.secret_env]
-    if sum(map(len, texts)) > MAX_ORDER_CHARS:
-        raise LaunchRefused(f"the command and its environment are longer than {MAX_ORDER_CHARS} characters")
+    check_cluster_order(order, run_directory.is_safe_id, MAX_ORDER_CHARS)
     if order.image:
         raise LaunchRefused("this cluster runs no images: leave the image out, or use another cluster")
     if any(instance.gpu_milli != WHOLE for instance in order.instances if instance.gpu_ids):

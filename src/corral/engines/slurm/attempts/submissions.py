@@ -58,10 +58,7 @@ class Submissions:
     def check_new(self, order: LaunchOrder) -> None:
         """Raises AttemptTaken."""
         if self.layout.was_ordered(order.attempt_id):
-            raise AttemptTaken(
-                f"attempt {order.attempt_id} is over here already: its id was used a second time, which happens after "
-                "an older store is restored. The next attempt has another id."
-            )
+            raise AttemptTaken(order.attempt_id)
 
     def prepare(
         self, order: LaunchOrder, specs: Mapping[int, list[StorageSpec]], log_lines: Sequence[str] = ()

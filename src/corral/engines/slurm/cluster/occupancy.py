@@ -82,14 +82,12 @@ class Occupancy:
     def note_over(self, attempt: Attempt, now: float) -> None:
         self._lingering.note(attempt, now)
 
-    def own_jobs(
-        self, attempts: Mapping[str, Attempt], live: Sequence[SlurmJob], now: float
-    ) -> tuple[set[int], list[int]]:
+    def own_jobs(self, attempts: Iterable[Attempt], live: Sequence[SlurmJob], now: float) -> tuple[set[int], list[int]]:
         """Jobs whose GPUs are known from corral's attempts; and jobs that hold GPUs although their attempts are
         over."""
         owners = dict[int, JobOwner]()
         sent = list[Attempt]()
-        for attempt in attempts.values():
+        for attempt in attempts:
             if attempt.is_over:
                 self.note_over(attempt, now)
             elif attempt.job_id is not None:

@@ -1,0 +1,62 @@
+"""The attempts that the engine knows: loaded from its records at the start, and kept until they are forgotten."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Set
+
+from corral.engines.kubernetes.attempts import pod_attempt
+from corral.engines.kubernetes.attempts.pod_attempt import Attempt
+from corral.engines.kubernetes.attempts.records import Records
+
+
+class AttemptTable:
+    """Safe for several threads. `lock` also guards the fields of the attempts."""
+
+    def __init__(self, records: Records) -> None:
+        self.lock = threading.RLock()
+        self._attempts: dict[str, Attempt] = {}
+        for attempt_id in records.live():
+            if (attempt := pod_attempt.load(records, attempt_id)) is None:
+                # A crash has cut off the order, and no pod was created.
+                records.forget(attempt_id, delete_logs=True)
+            else:
+                self._attempts[attempt_id] = attempt
+
+    def get(self, attempt_id: str) -> Attempt | None:
+        with self.lock:
+            return self._attempts.get(attempt_id)
+
+    def all(self) -> list[Attempt]:
+        with self.lock:
+            return list(self._attempts.values())
+
+    def add(self, attempt: Attempt) -> None:
+        with self.lock:
+            self._attempts[attempt.id] = attempt
+
+    def remove(self, attempt_id: str) -> None:
+        with self.lock:
+            del self._attempts[attempt_id]
+
+    def with_pod(self, name: str) -> list[str]:
+        """The ids of the attempts that have a pod of this name."""
+        return [attempt.id for attempt in self.all() if name in attempt.pods]
+
+    def outside_of(self, nodes: Set[str]) -> list[str]:
+        """The ids of the attempts that are not over and have an instance on another node than these."""
+        return [attempt.id for attempt in self.all() if not attempt.is_over and not nodes >= set(attempt.nodes)]
+
+    def with_time_limit(self, silent_nodes: Set[str]) -> list[str]:
+        """The ids of the attempts that wait for a start, an end or a silent node, each with a time limit."""
+        return [
+            attempt.id
+            for attempt in self.all()
+            if not attempt.is_over
+            and (
+                len(attempt.up) < len(attempt.nodes)
+                or attempt.end_seen_at
+                or attempt.was_stopped
+                or not silent_nodes.isdisjoint(attempt.nodes)
+            )
+        ]
