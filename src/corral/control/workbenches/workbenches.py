@@ -2,7 +2,7 @@
 when an idle one is stopped.
 
 A workbench is a job like all others: it waits, is stopped, started again with the same settings and deleted as they
-are. What it runs is `engines/workbenches/workbench_host.py`, whatever it offers.
+are. What it runs is `engines/workbenches/program/`, whatever it offers.
 """
 
 from __future__ import annotations

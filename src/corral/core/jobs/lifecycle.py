@@ -162,9 +162,32 @@ def advance(job: Job, event: Event) -> Transition:
         case Up() if job.state is JobState.STOPPING and job.started_at is None:
             # The stop overtook the start; it stays a stop, but the run time counts.
             return Transition(job=replace(job, started_at=event.at))
-        case StopRequested() if job.state in (JobState.CREATED, JobState.QUEUED):
+        case StopRequested():
+            return _stop_requested(job, event)
+        case ResizeRequested() if job.state in (JobState.STARTING, JobState.RUNNING):
+            return _resizing(job, event)
+        case MoveRequested() if job.state is JobState.RUNNING:
+            return _moving(job, event)
+        case ResizeRequested() if job.is_resizing and job.allocation is not None:
+            # The job is being resized already: it goes to this size instead, with the same restart.
+            assert {*event.allocation.gpus} <= {*job.allocation.gpus}, "no more GPUs are held for the job"
+            return Transition(job=replace(job, next_allocation=event.allocation))
+        case Ended() if job.state in (JobState.STARTING, JobState.RUNNING):
+            return Transition(job=_ended_by_itself(job, event))
+        case Ended() if job.state is JobState.STOPPING and _goes_on_resized(job, event):
+            return _resized(job, event)
+        case Ended() if job.state is JobState.STOPPING:
+            return Transition(job=_ended_by_stop(job, event))
+        case _:
+            raise InvalidTransition(job, event)
+
+
+def _stop_requested(job: Job, event: StopRequested) -> Transition:
+    """The first stop decides how the job ends, unless a later one outranks it. Raises InvalidTransition."""
+    match job.state:
+        case JobState.CREATED | JobState.QUEUED:
             return Transition(job=_over(job, JobState.STOPPED, event.at, event.reason, message=event.message))
-        case StopRequested() if job.state in (JobState.STARTING, JobState.RUNNING):
+        case JobState.STARTING | JobState.RUNNING:
             stopping = replace(
                 job,
                 state=JobState.STOPPING,
@@ -177,15 +200,7 @@ def advance(job: Job, event: Event) -> Transition:
                 job=avoiding_named(stopping, event.reason, event.failed),
                 instructions=(Stop(attempt_id=job.attempt_id, grace_seconds=job.grace_seconds),),
             )
-        case ResizeRequested() if job.state in (JobState.STARTING, JobState.RUNNING):
-            return _resizing(job, event)
-        case MoveRequested() if job.state is JobState.RUNNING:
-            return _moving(job, event)
-        case ResizeRequested() if job.is_resizing and job.allocation is not None:
-            # The job is being resized already: it goes to this size instead, with the same restart.
-            assert {*event.allocation.gpus} <= {*job.allocation.gpus}, "no more GPUs are held for the job"
-            return Transition(job=replace(job, next_allocation=event.allocation))
-        case StopRequested() if job.is_resizing:
+        case JobState.STOPPING if job.is_resizing:
             # Any other stop outranks a resize, after which the job would go on.
             stopping = replace(
                 job,
@@ -195,22 +210,12 @@ def advance(job: Job, event: Event) -> Transition:
                 next_allocation=None,
             )
             return Transition(job=avoiding_named(stopping, event.reason, event.failed))
-        case StopRequested(reason=reason) if (
-            job.state is JobState.STOPPING and reason in BY_PERSONS and job.stopping_for not in BY_PERSONS
-        ):
+        case JobState.STOPPING if event.reason in BY_PERSONS and job.stopping_for not in BY_PERSONS:
             # A stop by a user or an operator outranks one by corral: the job must not be started again by itself.
             return Transition(job=replace(job, stopping_for=event.reason, message=event.message))
-        case StopRequested(reason=reason) if (
-            job.state is JobState.STOPPING and reason in BY_FAULTS and job.stopping_for is reason
-        ):
+        case JobState.STOPPING if event.reason in BY_FAULTS and job.stopping_for is event.reason:
             # Another GPU or node failed while the attempt ends: the next attempt must avoid that too.
             return Transition(job=avoiding_named(job, event.reason, event.failed))
-        case Ended() if job.state in (JobState.STARTING, JobState.RUNNING):
-            return Transition(job=_ended_by_itself(job, event))
-        case Ended() if job.state is JobState.STOPPING and _goes_on_resized(job, event):
-            return _resized(job, event)
-        case Ended() if job.state is JobState.STOPPING:
-            return Transition(job=_ended_by_stop(job, event))
         case _:
             raise InvalidTransition(job, event)
 

@@ -12,11 +12,11 @@ from corral.control.ports import EngineUnavailable
 from corral.engines.kubernetes import pod_adoption
 from corral.engines.kubernetes.api.objects import annotations_of, name_of
 from corral.engines.kubernetes.attempts import pod_attempt
-from corral.engines.kubernetes.attempts.attempt_table import AttemptTable
 from corral.engines.kubernetes.attempts.pod_attempt import Attempt, clock
 from corral.engines.kubernetes.attempts.pods import ATTEMPT_LABEL
 from corral.engines.kubernetes.attempts.records import Records
 from corral.engines.kubernetes.cluster.watches import ClusterWatches
+from corral.engines.kubernetes.pod_attempts import PodAttempts
 from corral.engines.kubernetes.removals import Removals
 
 log = logging.getLogger("corral.engines.kubernetes")
@@ -33,7 +33,7 @@ class EarlierAttempts:
         self,
         *,
         records: Records,
-        attempts: AttemptTable,
+        attempts: PodAttempts,
         removals: Removals,
         watches: ClusterWatches,
         refresh: Callable[[Attempt], bool],

@@ -33,15 +33,12 @@ from corral.control.ports import (
 )
 from corral.core.model import EndReason
 from corral.engines.attempts.fold_worker import QUIET_SECONDS, FoldHomes, FoldWorker, keep_homes
-from corral.engines.attempts.launch_locks import LaunchLocks
-from corral.engines.attempts.order_checks import command_problem
 from corral.engines.fence import Fence
 from corral.engines.forgetting import forget_each
 from corral.engines.kubernetes.api.client import ApiClient, Json
 from corral.engines.kubernetes.api.objects import annotations_of, joined, name_of
 from corral.engines.kubernetes.api.streams import Streams
 from corral.engines.kubernetes.attempts import pod_attempt
-from corral.engines.kubernetes.attempts.attempt_table import AttemptTable
 from corral.engines.kubernetes.attempts.job_accounts import JobAccount, JobAccounts
 from corral.engines.kubernetes.attempts.log_streams import LogStreams
 from corral.engines.kubernetes.attempts.pod_attempt import Attempt, clock
@@ -57,9 +54,12 @@ from corral.engines.kubernetes.cluster.occupancy import devices_of, named_gpus, 
 from corral.engines.kubernetes.cluster.parts import api_server, kubelets
 from corral.engines.kubernetes.cluster.watches import ClusterWatches
 from corral.engines.kubernetes.earlier_attempts import EarlierAttempts
+from corral.engines.kubernetes.pod_attempts import PodAttempts
 from corral.engines.kubernetes.pod_launches import PodLaunches
 from corral.engines.kubernetes.pod_sessions import PodSessions
 from corral.engines.kubernetes.removals import Removals
+from corral.engines.launch_locks import LaunchLocks
+from corral.engines.order_checks import command_problem
 from corral.engines.storage.storage_specs import StoragePlaces
 
 log = logging.getLogger("corral.engines.kubernetes")
@@ -91,7 +91,7 @@ class KubernetesEngine:
         self._commands = PodCommands(api, rules.namespace, self._fence.check)
         self._drains = NodeDrains(api, self._fence.check)
         self._launch_locks = LaunchLocks()
-        self._attempts = AttemptTable(self._records)
+        self._attempts = PodAttempts(self._records)
         self._removals = Removals(self._records, self._commands, self._attempts.all())
         self._on_nodes: Callable[[], None] = lambda: None
         self._closed = False

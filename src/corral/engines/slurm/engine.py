@@ -36,7 +36,6 @@ from corral.engines.attempts.fold_worker import QUIET_SECONDS, FoldHomes, FoldWo
 from corral.engines.fence import Fence
 from corral.engines.forgetting import forget_each
 from corral.engines.slurm.attempts import run_directory, slurm_attempt
-from corral.engines.slurm.attempts.attempt_table import AttemptTable
 from corral.engines.slurm.attempts.installation import engine_id, installed_program
 from corral.engines.slurm.attempts.job_orders import SlurmRules, check_order
 from corral.engines.slurm.attempts.logs import read_log, trim_log
@@ -52,9 +51,10 @@ from corral.engines.slurm.cluster.nodes import nodes_seen, others_use, vanished
 from corral.engines.slurm.cluster.occupancy import Occupancy, named_gpus
 from corral.engines.slurm.cluster.partitions import Partitions, closed_nodes
 from corral.engines.slurm.cluster.reservation_nodes import ReservationNodes
-from corral.engines.slurm.launches import SlurmLaunches
 from corral.engines.slurm.slurm_api.commands import Slurm, SlurmRefused
 from corral.engines.slurm.slurm_api.devices import Devices
+from corral.engines.slurm.slurm_attempts import SlurmAttempts
+from corral.engines.slurm.slurm_launches import SlurmLaunches
 from corral.engines.storage.storage_specs import StoragePlaces
 
 log = logging.getLogger("corral.engines.slurm")
@@ -106,7 +106,7 @@ class SlurmEngine:
         self._reservation_nodes = ReservationNodes(slurm, self._rules.extra)
         self._closed = False
         self._fence = Fence(root)
-        self._attempts = AttemptTable(self._layout)
+        self._attempts = SlurmAttempts(self._layout)
         self._fold_worker = FoldWorker(self._layout, quiet_seconds=fold_after_seconds, fold_homes=fold_homes)
         self._watcher = Watcher(self, look_seconds=look_seconds, rescan_seconds=rescan_seconds)
         self._launches = SlurmLaunches(

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from corral.control.ports import Tool
 from corral.engines.attempts.environment import base_environment
-from corral.engines.workbenches.workbench_host import environment, find_jupyter, find_sshd
+from corral.engines.workbenches.program.requirements import environment, find_jupyter, find_sshd
 
 _FINDERS = {Tool.JUPYTER: find_jupyter, Tool.SSHD: find_sshd}
 

@@ -170,22 +170,11 @@ def context_of(
         operation_runner=workers.operation_runner,
         library=DatasetLibrary(store=store, settings=settings, box=box),
         time_travel=TimeTravel(store, controller),
-        volume_storage=VolumeStorage(
-            driver=base.volume_upkeep.driver,
-            changed=base.volume_upkeep.changed,
-            box=box,
-            staging=settings.home / "uploads",
-            now=clock.now,
-            guard=base.disk_guard,
-        ),
+        volume_storage=_volume_storage(base),
         reads=StoreReads(),
         steps=steps,
         held=HeldConnections(settings.server.max_connections_per_user),
-        readers=Readers(
-            threads=settings.reading.threads,
-            per_user=settings.reading.per_user,
-            deadline_seconds=settings.reading.deadline_seconds,
-        ),
+        readers=_readers(settings),
         disk_limits=base.disk_limits,
         disk_guard=base.disk_guard,
         write_proof=proof,
@@ -196,6 +185,25 @@ def context_of(
         servers=servers,
         history=workers.monitoring.history,
         self_test=workers.monitoring.self_test,
+    )
+
+
+def _volume_storage(base: Foundation) -> VolumeStorage:
+    return VolumeStorage(
+        driver=base.volume_upkeep.driver,
+        changed=base.volume_upkeep.changed,
+        box=base.box,
+        staging=base.settings.home / "uploads",
+        now=base.clock.now,
+        guard=base.disk_guard,
+    )
+
+
+def _readers(settings: Settings) -> Readers:
+    return Readers(
+        threads=settings.reading.threads,
+        per_user=settings.reading.per_user,
+        deadline_seconds=settings.reading.deadline_seconds,
     )
 
 

@@ -21,7 +21,8 @@ from corral.control.standby.lease import HeldLease
 from corral.core.model import ENDED
 from corral.engines.attempts.isolation import Isolation
 from corral.engines.storage.driver import DirectoryVolumes
-from corral.engines.workbenches import app_host, workbench_host, workbench_relay, workbench_start
+from corral.engines.workbenches import app_host, program, workbench_relay, workbench_start
+from corral.engines.workbenches.program.files import RELAY
 from corral.engines.workbenches.tool_probe import LocalTools
 from corral.server.auth.identity import Identities
 from corral.server.auth.passwords import Passwords
@@ -54,11 +55,11 @@ from corral.stores.workbenches.workbench_keys import WorkbenchKeys
 log = logging.getLogger("corral.server")
 
 #: By the names that they have in a workbench's directory.
-_WORKBENCH_PROGRAMS = {
+WORKBENCH_PROGRAMS = {
     "host.py": Path(workbench_start.__file__),
-    workbench_start.PROGRAM: Path(workbench_host.__file__),
+    **{f"{workbench_start.PACKAGE}/{path.name}": path for path in sorted(Path(program.__file__).parent.glob("*.py"))},
     "app.py": Path(app_host.__file__),
-    workbench_host.RELAY: Path(workbench_relay.__file__),
+    RELAY: Path(workbench_relay.__file__),
 }
 
 
@@ -297,7 +298,7 @@ def _workbenches(
     return WorkbenchWatch(
         controller=controller,
         store=store,
-        files=DirectoryWorkbenches(workspace.home, _WORKBENCH_PROGRAMS),
+        files=DirectoryWorkbenches(workspace.home, WORKBENCH_PROGRAMS),
         keys=WorkbenchKeys(workspace.key_file),
         tools=LocalTools(has_accounts=isolated.accounts is not None),
         accounts=isolated.accounts,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from secrets import token_hex
@@ -74,7 +75,15 @@ def start_workers(base: Foundation, parts: ExitStack, servers: Servers) -> Worke
     # Storages of datasets belong to one store: the store gets its id before the first commit.
     controller.execute(datasets.name_store, token_hex(16)).result(_START_SECONDS)
     workers = at_rest(base, monitoring)
-    for worker in (
+    for worker in _all_workers(base, workers):
+        _run(parts, worker)
+    return workers
+
+
+def _all_workers(base: Foundation, workers: Workers) -> Sequence[Worker]:
+    """The workers that always run, in the order in which they are started."""
+    settings, controller, store, clock = base.settings, base.controller, base.store, base.clock
+    return (
         workers.report_worker,
         workers.estimate_worker,
         workers.simulation_runner,
@@ -97,7 +106,7 @@ def start_workers(base: Foundation, parts: ExitStack, servers: Servers) -> Worke
             controller=controller,
             store=store,
             rules=settings.check_rules,
-            self_test=monitoring.self_test,
+            self_test=workers.monitoring.self_test,
             clock=clock,
         ),
         DrainWorker(controller=controller, clock=clock),
@@ -108,9 +117,7 @@ def start_workers(base: Foundation, parts: ExitStack, servers: Servers) -> Worke
             rules=settings.analysis_rules,
             at=settings.policies.defragment_at,
         ),
-    ):
-        _run(parts, worker)
-    return workers
+    )
 
 
 def at_rest(base: Foundation, monitoring: Monitoring) -> Workers:

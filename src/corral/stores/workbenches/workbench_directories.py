@@ -38,7 +38,7 @@ class NotTheWorkbench(ConnectionError):
 
 class DirectoryWorkbenches:
     """Implements `corral.control.ports.WorkbenchFiles`. `home_of` returns a job's directory, and `programs` are the
-    files that run in a workbench, by their names there."""
+    files that run in a workbench, by their names there; a name may be in a directory (`program/host.py`)."""
 
     def __init__(self, home_of: Callable[[str], Path], programs: Mapping[str, Path]) -> None:
         self.home_of = home_of
@@ -54,12 +54,19 @@ class DirectoryWorkbenches:
                 home.make("work", 0o700)
             with home.below("workbench") as own:
                 own.make("run", 0o700)
-                for name, program in self._programs.items():
-                    own.write(name, program.read_bytes())
+                self._write_programs(own)
                 own.write(SETTINGS, json.dumps(dict(settings)).encode())
                 own.write(KEYS, _lines(keys))
                 if relay_key is not None:
                     own.write(RELAY_KEY, relay_key, mode=0o600, for_owner=True)
+
+    def _write_programs(self, own: Place) -> None:
+        for name, program in self._programs.items():
+            directory, _, file = name.rpartition("/")
+            if directory:
+                own.make(directory, 0o755)
+            with own.below(*filter(None, [directory])) as place:
+                place.write(file, program.read_bytes())
 
     def put_keys(self, job_id: str, keys: Sequence[str]) -> bool:
         try:

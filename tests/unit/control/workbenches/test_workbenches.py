@@ -19,7 +19,8 @@ from corral.control.workbenches import workbenches
 from corral.control.workbenches.workbenches import LAUNCH_PROBLEMS, Idle, explained, idle_seconds
 from corral.core.jobs.lifecycle import Stop
 from corral.core.model import EndReason, Job, JobKind, JobState, Request
-from corral.engines.workbenches import workbench_host, workbench_start
+from corral.engines.workbenches import workbench_start
+from corral.engines.workbenches.program import files
 from tests.unit.control.copied_desks import once
 from tests.unit.control.world import ANN, BOB, ROOT, Desk
 
@@ -200,13 +201,13 @@ def test_one_without_a_limit_or_of_another_attempt_is_left_alone(desk: Desk) -> 
 
 def test_the_program_and_the_words_for_its_ends_agree() -> None:
     reported = {
-        workbench_host.NO_JUPYTER,
-        workbench_host.NO_SSHD,
-        workbench_host.JUPYTER_FAILED,
-        workbench_host.SSHD_FAILED,
-        workbench_host.NO_LOGIN,
-        workbench_host.RELAY_FAILED,
-        workbench_host.KILLED,
+        files.NO_JUPYTER,
+        files.NO_SSHD,
+        files.JUPYTER_FAILED,
+        files.SSHD_FAILED,
+        files.NO_LOGIN,
+        files.RELAY_FAILED,
+        files.KILLED,
         workbench_start.OLD_PYTHON,
         83,
     }

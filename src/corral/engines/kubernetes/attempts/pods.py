@@ -19,12 +19,12 @@ from corral.control.jobs.job_kinds import HOST_COMMAND
 from corral.control.ports import Instance, LaunchOrder, LaunchRefused
 from corral.core.model import WHOLE
 from corral.engines.attempts.environment import MIG_PREFIX, job_directories, job_environment
-from corral.engines.attempts.order_checks import check_cluster_order
 from corral.engines.kubernetes.api.client import Json
 from corral.engines.kubernetes.attempts.pod_rules import PodRules
 from corral.engines.kubernetes.attempts.pod_wrapper import wrapper_text
 from corral.engines.kubernetes.attempts.storage import Volumes, mount_storage
 from corral.engines.kubernetes.cluster.cache import INSTALLATION_LABEL
+from corral.engines.order_checks import check_cluster_order
 from corral.engines.storage.storage_specs import StoragePlaces
 
 ATTEMPT_LABEL = "corral/attempt"
@@ -125,7 +125,6 @@ def make_pod(
     if is_gang:
         item = {"path": "start", "fieldRef": {"fieldPath": f"metadata.annotations['{START_ANNOTATION}']"}}
         volumes.add("start", {"downwardAPI": {"items": [item]}}, _START_DIRECTORY, read_only=True)
-    name = pod_name(owner.installation, order.attempt_id, instance.rank)
     container: Json = {
         "name": CONTAINER,
         "image": order.image or rules.default_image,
@@ -136,9 +135,6 @@ def make_pod(
         "terminationMessagePolicy": "File",
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
     }
-    secrets = list(rules.pull_secrets)
-    if order.login is not None:
-        secrets.append(secret_name(owner.installation, order.attempt_id))
     spec: Json = {
         "restartPolicy": "Never",
         "affinity": _pinned(instance.node),
@@ -149,31 +145,39 @@ def make_pod(
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": whole_grace(order.grace_seconds),
+        **_optional_fields(order, rules, owner),
     }
-    optional: Json = {
-        "imagePullSecrets": [{"name": one} for one in secrets],
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": _metadata(order, instance, rules, owner), "spec": spec}
+
+
+def _optional_fields(order: LaunchOrder, rules: PodRules, owner: PodOwner) -> Json:
+    """The fields of a pod's spec that are left out if they are empty."""
+    secrets = list(rules.pull_secrets)
+    if order.login is not None:
+        secrets.append(secret_name(owner.installation, order.attempt_id))
+    fields: Json = {
+        "imagePullSecrets": [{"name": name} for name in secrets],
         "priorityClassName": rules.priority_class,
         "runtimeClassName": rules.runtime_class,
-        "schedulingGates": [{"name": GATE}] if is_gang else [],
+        "schedulingGates": [{"name": GATE}] if len(order.instances) > 1 else [],
     }
+    return {key: value for key, value in fields.items() if value}
+
+
+def _metadata(order: LaunchOrder, instance: Instance, rules: PodRules, owner: PodOwner) -> Json:
     return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "namespace": rules.namespace,
-            "labels": _labels(order, instance, owner),
-            "annotations": {
-                TERM_ANNOTATION: str(owner.term),
-                ATTEMPT_LABEL: order.attempt_id,
-                KEY_ANNOTATION: owner.key,
-                GPUS_ANNOTATION: ",".join(instance.gpu_ids),
-                SIZE_ANNOTATION: str(len(order.instances)),
-                "corral/user": order.user,
-            },
-            "finalizers": [FINALIZER],
+        "name": pod_name(owner.installation, order.attempt_id, instance.rank),
+        "namespace": rules.namespace,
+        "labels": _labels(order, instance, owner),
+        "annotations": {
+            TERM_ANNOTATION: str(owner.term),
+            ATTEMPT_LABEL: order.attempt_id,
+            KEY_ANNOTATION: owner.key,
+            GPUS_ANNOTATION: ",".join(instance.gpu_ids),
+            SIZE_ANNOTATION: str(len(order.instances)),
+            "corral/user": order.user,
         },
-        "spec": {**spec, **{key: value for key, value in optional.items() if value}},
+        "finalizers": [FINALIZER],
     }
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from corral.control.ports import Instance, LaunchOrder, LaunchRefused
 from corral.core.model import WHOLE
 from corral.engines.attempts.environment import account_environment, base_environment, job_environment
-from corral.engines.attempts.order_checks import check_cluster_order
 from corral.engines.attempts.processes import with_venv
+from corral.engines.order_checks import check_cluster_order
 from corral.engines.slurm.attempts import run_directory
 from corral.engines.slurm.attempts.submitters import Submitter
 from corral.engines.slurm.cluster.nodes import MIB, FleetRules, gpus_asked

@@ -10,7 +10,7 @@ from corral.engines.kubernetes.attempts.pod_attempt import Attempt
 from corral.engines.kubernetes.attempts.records import Records
 
 
-class AttemptTable:
+class PodAttempts:
     """Safe for several threads. `lock` also guards the fields of the attempts."""
 
     def __init__(self, records: Records) -> None:

@@ -11,10 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from corral.control.ports import EngineUnavailable, LaunchOrder, LaunchRefused
 from corral.core.model import EndReason
 from corral.engines.attempts.instance_messages import StorageSpec
-from corral.engines.attempts.launch_locks import LaunchLocks
-from corral.engines.attempts.order_checks import command_problem
+from corral.engines.launch_locks import LaunchLocks
+from corral.engines.order_checks import command_problem
 from corral.engines.slurm.attempts import slurm_attempt
-from corral.engines.slurm.attempts.attempt_table import AttemptTable
 from corral.engines.slurm.attempts.preparation import Preparations, Prepared
 from corral.engines.slurm.attempts.slurm_attempt import Attempt
 from corral.engines.slurm.attempts.storage import take_long, with_sources
@@ -23,6 +22,7 @@ from corral.engines.slurm.attempts.tracking import JobTracker, asked
 from corral.engines.slurm.cluster.partitions import PartitionClosed, Partitions
 from corral.engines.slurm.slurm_api.commands import SlurmRefused, SlurmUnavailable
 from corral.engines.slurm.slurm_api.slurm_records import JobOwner
+from corral.engines.slurm.slurm_attempts import SlurmAttempts
 
 log = logging.getLogger("corral.engines.slurm")
 
@@ -34,7 +34,7 @@ class SlurmLaunches:
     def __init__(
         self,
         *,
-        attempts: AttemptTable,
+        attempts: SlurmAttempts,
         submissions: Submissions,
         partitions: Partitions,
         check_open: Callable[[], None],

@@ -1,4 +1,4 @@
-"""What every cluster refuses in a launch order, before any file or object is created for it."""
+"""Checks of launch orders that all clusters share, before any file or object is created."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from corral.engines.slurm.attempts.slurm_attempt import Attempt
 log = logging.getLogger("corral.engines.slurm")
 
 
-class AttemptTable:
+class SlurmAttempts:
     """Safe for several threads. `lock` also guards the fields of the attempts."""
 
     def __init__(self, layout: Layout) -> None:
