@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Set
 
 from corral.engines.kubernetes.attempts import pod_attempt
 from corral.engines.kubernetes.attempts.pod_attempt import Attempt
 from corral.engines.kubernetes.attempts.records import Records
+
+log = logging.getLogger("corral.engines.kubernetes")
 
 
 class PodAttempts:
@@ -18,8 +21,7 @@ class PodAttempts:
         self._attempts: dict[str, Attempt] = {}
         for attempt_id in records.live():
             if (attempt := pod_attempt.load(records, attempt_id)) is None:
-                # A crash has cut off the order, and no pod was created.
-                records.forget(attempt_id, delete_logs=True)
+                _discard(records, attempt_id)
             else:
                 self._attempts[attempt_id] = attempt
 
@@ -60,3 +62,14 @@ class PodAttempts:
                 or not silent_nodes.isdisjoint(attempt.nodes)
             )
         ]
+
+
+def _discard(records: Records, attempt_id: str) -> None:
+    """Discard an attempt without a usable record. A crash has cut off its order, and it has no pods; or the record is
+    damaged, and is made anew from its pods."""
+    log.warning("the record of attempt %s is incomplete or damaged: its pods are looked for", attempt_id)
+    records.note_not_adopted()
+    try:
+        records.forget(attempt_id, delete_logs=True)
+    except OSError as error:
+        log.warning("the files of attempt %s cannot be removed: %s", attempt_id, error)

@@ -12,7 +12,7 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -148,14 +148,11 @@ class AttemptFiles:
         """Read an attempt of an earlier engine; None if there is no marker."""
         if not is_safe_id(attempt_id) or not os.path.exists(self._layout.marker(attempt_id)):
             return None
-        body = read_json(self._layout.marker(attempt_id))
-        if body is None:
-            # The marker was damaged when the machine lost power: the directories show the number of instances.
+        marker = _marker(read_json(self._layout.marker(attempt_id)) or {})
+        if marker is None:
+            # It was damaged when the machine lost power: the directories show the number of instances.
             ranks = [name for name in self._listed(attempt_id) if name.isdigit()]
-            return Tracked(attempt_id=attempt_id, marker=Marker(nodes=("",) * len(ranks), grace_seconds=0.0))
-        marker = Marker(
-            nodes=tuple(body["nodes"]), grace_seconds=body["grace_seconds"], master_port=body["master_port"]
-        )
+            marker = Marker(nodes=("",) * len(ranks), grace_seconds=0.0)
         return Tracked(attempt_id=attempt_id, marker=marker)
 
     def _listed(self, attempt_id: str) -> list[str]:
@@ -191,7 +188,7 @@ class AttemptFiles:
         # Read after the lock was tested: a supervisor records the exit before it releases its claim.
         claim = read_claim(directory)
         if started_at is None:
-            started_at = float(claim.started["at"]) if claim.started else None
+            started_at = _time_of(claim.started)
             # A supervisor of an earlier version, which outlives its server, writes `has_image` only.
             prepares = bool(claim.supervisor.get("prepares") or claim.supervisor.get("has_image"))
             progress = _progress(directory) if prepares and started_at is None else ""
@@ -332,7 +329,29 @@ def read_exit(directory: str, *, also_old: bool = True) -> InstanceExit | None:
 
 def _exit_of(claim: Claim, directory: str, *, also_old: bool) -> InstanceExit | None:
     body = claim.end or (read_json(os.path.join(directory, EXIT)) if also_old else None)
-    return parse_exit(body) if body else None
+    if not body:
+        return None
+    try:
+        return parse_exit(body)
+    except (KeyError, TypeError, ValueError) as error:
+        # A damaged file, or one of another version: it concerns this instance only.
+        message = f"the record of its end cannot be read: {error!r}"
+        return InstanceExit(reason=EndReason.LOST, ended_at=os.stat(directory).st_mtime, message=message)
+
+
+def _marker(body: Mapping[str, Any]) -> Marker | None:
+    """The marker with this content; None if it is damaged."""
+    try:
+        nodes, port = tuple(map(str, body["nodes"])), body.get("master_port")
+        return Marker(nodes=nodes, grace_seconds=float(body["grace_seconds"]), master_port=port)
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _time_of(started: Mapping[str, Any]) -> float | None:
+    """When the program began; None if it has not, or the record is damaged."""
+    at = started.get("at")
+    return float(at) if isinstance(at, int | float) else None
 
 
 def _progress(directory: str) -> str:

@@ -427,3 +427,38 @@ def test_a_cluster_without_a_shared_home_shows_that_checkpoints_end_with_their_p
     (server, *_) = started.engine.parts()
     assert server.healthy
     assert "end with their pods" in server.detail
+
+
+@pytest.mark.parametrize("damage", [b"\0\0\0\0\n", b"{}\n", b'{"nodes": 3}\n', b"\xff\n"])
+def test_a_damaged_record_is_made_anew_from_the_pods(started: Started, damage: bytes) -> None:
+    started.run()
+    uid = started.cluster.pods[started.name]["metadata"]["uid"]
+    before = started.engine.attempt("j-1.1")
+    assert before is not None
+    started.engine.close()
+    (started.root / "orders" / "j-1.1").write_bytes(damage)
+    started.engine = started.new_engine()
+    wait_for(lambda: [one.attempt_id for one in started.engine.observe().attempts] == ["j-1.1"])
+    after = started.engine.attempt("j-1.1")
+    assert after is not None
+    assert (after.key, after.nodes) == (before.key, before.nodes)
+    assert started.cluster.pods[started.name]["metadata"]["uid"] == uid
+
+
+@pytest.mark.parametrize("damage", ['{"up": 7}', '{"exit": [0, {"reason": "eaten"}]}', '{"verdict": "lost"}', "[]"])
+def test_a_damaged_note_is_left_out(started: Started, damage: str) -> None:
+    started.run()
+    started.engine.close()
+    with (started.root / "orders" / "j-1.1").open("a") as file:
+        file.write(f"{damage}\n")
+    started.engine = started.new_engine()
+    wait_for(lambda: started.phase() is AttemptPhase.RUNNING)
+
+
+def test_a_damaged_id_of_the_installation_is_not_used(started: Started) -> None:
+    started.engine.close()
+    (started.root / "engine-id").write_bytes(b"\0\0\0")
+    started.engine = started.new_engine()
+    known = started.engine.describe()["installation"]
+    assert known.isalnum()
+    assert (started.root / "engine-id").read_text() == f"{known}\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
 from dataclasses import dataclass, field
@@ -12,6 +13,8 @@ from corral.core.model import EndReason
 from corral.engines.attempts.aggregation import InstanceExit, InstanceState, aggregate, parse_exit
 from corral.engines.attempts.clean_text import plain
 from corral.engines.kubernetes.attempts.records import Records
+
+log = logging.getLogger("corral.engines.kubernetes")
 
 
 @dataclass(kw_only=True, slots=True)
@@ -125,13 +128,17 @@ def record(records: Records, attempt_id: str, document: dict[str, Any]) -> Attem
 
 
 def load(records: Records, attempt_id: str) -> Attempt | None:
-    """Loads a recorded attempt; None if a crash has cut off the order."""
-    notes = records.notes(attempt_id)
-    if not notes or "nodes" not in notes[0]:
+    """Loads a recorded attempt; None if a crash has cut off the order, or it is damaged. A damaged note is left out."""
+    first, *later = records.notes(attempt_id) or [{}]
+    try:
+        attempt = _from_document(attempt_id, first)
+    except (KeyError, TypeError, ValueError):
         return None
-    attempt = _from_document(attempt_id, notes[0])
-    for note in notes[1:]:
-        _apply(attempt, note)
+    for note in later:
+        try:
+            _apply(attempt, note)
+        except (KeyError, TypeError, ValueError) as error:
+            log.error("a note about attempt %s is damaged: %r", attempt_id, error)
     return attempt
 
 

@@ -48,6 +48,10 @@ class Records:
     def note_adopted(self) -> None:
         (self.root / _KNOWN).touch()
 
+    def note_not_adopted(self) -> None:
+        """Pods without records are looked for again: a record was damaged."""
+        (self.root / _KNOWN).unlink(missing_ok=True)
+
     def live(self) -> list[str]:
         """The attempts that are not forgotten."""
         return sorted(filter(is_safe_id, os.listdir(self.root / "orders")))
@@ -122,8 +126,16 @@ class Records:
 
 def _engine_id(path: Path) -> str:
     """A random id: several servers may share a cluster, and their attempts may have the same ids."""
-    if not path.exists():
-        fresh = path.with_suffix(".new")
-        fresh.write_text(f"{secrets.token_hex(4)}\n")
-        os.replace(fresh, path)
-    return path.read_text().strip()
+    known = read_bytes(str(path)).decode("ascii", "replace").strip()
+    if known.isalnum():
+        return known
+    # There is none yet, or it is damaged: without an id, pods would be those of any other server.
+    body = secrets.token_hex(4)
+    descriptor = os.open(path.with_suffix(".new"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        write_all(descriptor, f"{body}\n".encode())
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    os.replace(path.with_suffix(".new"), path)
+    return body

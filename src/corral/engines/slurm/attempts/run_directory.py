@@ -34,6 +34,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from corral.engines.attempts.json_files import write_all
 from corral.files.trash import Trash
 
 log = logging.getLogger("corral.engines.slurm")
@@ -116,6 +117,10 @@ class Layout:
             return True
         self._remove_places(attempt_id)
         return False
+
+    def ranks(self, attempt_id: str) -> int:
+        """The number of instances that have a directory."""
+        return next(rank for rank in itertools.count() if not os.path.isdir(self.place(attempt_id, rank)))
 
     def live(self) -> list[str]:
         """The attempts that are not forgotten."""
@@ -271,7 +276,7 @@ def append(path: str, line: str, *, sync: bool = False) -> None:
     """
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
-        os.write(descriptor, line.encode())
+        write_all(descriptor, line.encode())
         if sync:
             os.fsync(descriptor)
     finally:

@@ -16,6 +16,7 @@ from corral.control.ports import AttemptPhase, AttemptStatus, LaunchOrder
 from corral.core.model import EndReason
 from corral.engines.attempts.aggregation import InstanceExit, InstanceState, aggregate
 from corral.engines.attempts.clean_text import plain
+from corral.engines.attempts.json_files import parse_json
 from corral.engines.slurm.attempts import run_directory
 from corral.engines.slurm.attempts.ends import ended_by_slurm, exit_from_slurm, parse_exit, reported_time
 from corral.engines.slurm.attempts.run_directory import Layout
@@ -23,6 +24,8 @@ from corral.engines.slurm.slurm_api.slurm_records import JobOwner, SlurmJob
 
 log = logging.getLogger("corral.engines.slurm")
 
+#: Stands for a record that the disk does not give back.
+_UNREADABLE = "{}"
 #: How long a report of a node may take until the server sees it: network file systems cache for a while.
 SETTLE_SECONDS = 5.0
 
@@ -40,6 +43,8 @@ class Attempt:
     owner: JobOwner = field(default_factory=JobOwner)
     #: part of the job's name from its submission on: no user can have given a job that name before
     secret: str = ""
+    #: its order was damaged: the secret is lost, and everything that its files and Slurm do not show
+    is_damaged: bool = False
     job_id: int | None = None
     #: Slurm confirms that the job with this id has the account: sbatch runs as that account, which may change its
     #: output, and a Slurm that was installed again counts from the beginning
@@ -79,6 +84,10 @@ class Attempt:
 
     def job_name(self, mark: str) -> str:
         return f"{mark}{self.id}-{self.secret}" if self.secret else f"{mark}{self.id}"
+
+    def is_named(self, name: str, mark: str) -> bool:
+        """Whether that is the name of its Slurm job."""
+        return name == self.job_name(mark) or (self.is_damaged and name.startswith(f"{mark}{self.id}-"))
 
     def status(self) -> AttemptStatus | None:
         """The attempt's status; None while it has no job: then it may be launched again."""
@@ -209,7 +218,7 @@ def create(layout: Layout, order: LaunchOrder, now: float, owner: JobOwner) -> A
         "account": owner.name,
         "secret": attempt.secret,
     }
-    _note(layout, attempt, document, sync=True)
+    run_directory.append(layout.order(attempt.id), f"{json.dumps(document)}\n", sync=True)
     return attempt
 
 
@@ -229,33 +238,76 @@ def conclude(layout: Layout, attempt: Attempt, reason: EndReason, message: str) 
 
 
 def _note(layout: Layout, attempt: Attempt, document: Mapping[str, Any], *, sync: bool) -> None:
-    run_directory.append(layout.order(attempt.id), f"{json.dumps(document)}\n", sync=sync)
+    # The line before may be incomplete, because the disk was full.
+    run_directory.append(layout.order(attempt.id), f"\n{json.dumps(document)}\n", sync=sync)
 
 
 def load(layout: Layout, attempt_id: str) -> Attempt | None:
-    """Loads a recorded attempt; None if it was never ordered."""
-    lines = run_directory.read_lines(layout.order(attempt_id))
+    """Loads a recorded attempt; None if it was never ordered. Damaged lines concern this attempt only: it goes on with
+    what its files and Slurm show."""
+    try:
+        lines = [line for line in run_directory.read_lines(layout.order(attempt_id)) if line]
+    except OSError as error:
+        log.error("the record of attempt %s cannot be read: %s", attempt_id, error)
+        lines = [_UNREADABLE]
     if not lines:
         return None
-    document, *later = map(json.loads, lines)
-    notes = {name: value for note in later for name, value in note.items()}
-    attempt = Attempt(
-        id=attempt_id,
-        nodes=tuple(document["nodes"]),
-        gpus={node: tuple(gpus) for node, gpus in document["gpus"].items()},
-        grace_seconds=document["grace_seconds"],
-        limit_seconds=document["limit_seconds"],
-        created_at=document["created_at"],
-        # Earlier versions wrote neither.
-        owner=JobOwner(uid=document.get("uid"), name=document.get("account", "")),
-        secret=document.get("secret", ""),
-        job_id=notes.get("job"),
-        was_stopped=os.path.exists(layout.stop(attempt_id)),
-    )
-    if (verdict := notes.get("verdict")) is not None:
-        attempt.give_up(EndReason(verdict["reason"]), verdict["message"], verdict["at"])
+    first, *later = (parse_json(line.encode()) for line in lines)
+    attempt = _ordered(attempt_id, first or {}) or _without_order(layout, attempt_id)
+    if attempt is None:
+        return None
+    for note in later:
+        _apply(attempt, note or {})
+    attempt.was_stopped = os.path.exists(layout.stop(attempt_id))
     attempt.read_reports(layout)
     return attempt
+
+
+def _ordered(attempt_id: str, document: Mapping[str, Any]) -> Attempt | None:
+    """The attempt of an order; None if that is damaged."""
+    try:
+        return Attempt(
+            id=attempt_id,
+            nodes=tuple(map(str, document["nodes"])),
+            gpus={node: tuple(gpus) for node, gpus in document["gpus"].items()},
+            grace_seconds=float(document["grace_seconds"]),
+            limit_seconds=None if document["limit_seconds"] is None else float(document["limit_seconds"]),
+            created_at=float(document["created_at"]),
+            # Earlier versions wrote neither.
+            owner=JobOwner(uid=document.get("uid"), name=document.get("account", "")),
+            secret=document.get("secret", ""),
+        )
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _without_order(layout: Layout, attempt_id: str) -> Attempt | None:
+    """An attempt whose order is damaged; None if it has no instance either. The directory of its first instance belongs
+    to the account of the job, which cannot give it away."""
+    ranks = layout.ranks(attempt_id)
+    if not ranks:
+        return None
+    log.error("the record of attempt %s is damaged: what Slurm and its %d instances say counts", attempt_id, ranks)
+    return Attempt(
+        id=attempt_id,
+        nodes=("",) * ranks,
+        gpus={},
+        grace_seconds=0.0,
+        limit_seconds=None,
+        created_at=os.stat(layout.order(attempt_id)).st_mtime,
+        owner=JobOwner(uid=os.lstat(layout.place(attempt_id, 0)).st_uid),
+        is_damaged=True,
+    )
+
+
+def _apply(attempt: Attempt, note: Mapping[str, Any]) -> None:
+    """A damaged note is left out: its job is found by its name, and an end that the engine decided is decided again."""
+    with contextlib.suppress(KeyError, TypeError, ValueError):
+        if "job" in note:
+            attempt.job_id = int(note["job"])
+        if "verdict" in note:
+            verdict = note["verdict"]
+            attempt.give_up(EndReason(verdict["reason"]), str(verdict["message"]), float(verdict["at"]))
 
 
 def clock() -> float:

@@ -99,14 +99,14 @@ class JobTracker:
 
     def _named_as(self, attempt: Attempt, jobs: Iterable[SlurmJob]) -> list[SlurmJob]:
         """The first is corral's own: until then no user could know the name."""
-        name = attempt.job_name(self._mark)
-        mine = [job for job in jobs if name in (job.name, job.comment) and attempt.owner.owns(job)]
+        named = (job for job in jobs if any(attempt.is_named(one, self._mark) for one in (job.name, job.comment)))
+        mine = [job for job in named if attempt.owner.owns(job)]
         return sorted(mine, key=lambda job: job.id)
 
     def is_its(self, attempt: Attempt, job: SlurmJob) -> bool:
         """Whether the job with the attempt's id is the attempt's. A controller that crashed may reuse the id of a lost
         job, for a job of the same account, too; the name distinguishes the two."""
-        return attempt.owner.owns(job) and job.name in ("", attempt.job_name(self._mark))
+        return attempt.owner.owns(job) and (not job.name or attempt.is_named(job.name, self._mark))
 
     def confirms(self, attempt: Attempt) -> bool:
         """Whether Slurm confirms that the job with the attempt's id is the attempt's: a wrong id must not end the job
