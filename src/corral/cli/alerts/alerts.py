@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corral.cli.terminal import formats
+from corral.cli.terminal.changes import check_changes, given_fields
+from corral.cli.terminal.changes import delete_named
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Terminal, YesOption, command, default_command
 
@@ -358,8 +360,7 @@ def edit_rule(
     )
     if on is not None:
         changes["enabled"] = on
-    if not changes:
-        raise WrongUsage("nothing to change", hint="corral alert rule edit --help lists what can be changed.")
+    check_changes(changes, "alert rule edit")
     with terminal.client() as client:
         view = client.alerts.edit_rule(name, changes)
     terminal.answer(view, f"{view['name']} is {'on' if view['enabled'] else 'off'}: {_condition(view)}")
@@ -374,16 +375,9 @@ def reset_rule(terminal: Terminal, name: RuleArgument) -> None:
 
 
 @command(rule_app, "rm", examples=["corral alert rule rm a10-hot"])
-def delete_rule(
-    terminal: Terminal,
-    name: RuleArgument,
-    yes: YesOption = False,
-) -> None:
+def delete_rule(terminal: Terminal, name: RuleArgument, yes: YesOption = False) -> None:
     """Delete a rule; its alerts end. Built-in rules can be switched off instead."""
-    terminal.confirm(f"Delete alert rule {name}?", assume_yes=yes)
-    with terminal.client() as client:
-        client.alerts.delete_rule(name)
-    terminal.answer({"name": name, "deleted": True}, f"Deleted rule {name}")
+    delete_named(terminal, "alert rule", name, lambda client: client.alerts.delete_rule(name), yes=yes)
 
 
 def _threshold(
@@ -416,4 +410,4 @@ def _given(
         "notify_resolved": tell_resolved,
         "description": description,
     }
-    return {name: value for name, value in values.items() if value is not None}
+    return given_fields(values)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corral.cli.terminal import formats
+from corral.cli.terminal.changes import check_changes, given_fields
+from corral.cli.terminal.changes import delete_named
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Terminal, YesOption, command
 
@@ -79,24 +81,16 @@ def edit(
         changes["url"] = _url(terminal, from_stdin=True)
     if on is not None:
         changes["enabled"] = on
-    if not changes:
-        raise WrongUsage("nothing to change", hint="corral channel edit --help lists what can be.")
+    check_changes(changes, "channel edit")
     with terminal.client() as client:
         view = client.channels.edit(name, changes)
     terminal.answer(view, f"Channel {view['name']} to {view['address']} is {_state(view)}")
 
 
 @command(app, "rm", examples=["corral channel rm chat"])
-def rm(
-    terminal: Terminal,
-    name: NameArgument,
-    yes: YesOption = False,
-) -> None:
+def rm(terminal: Terminal, name: NameArgument, yes: YesOption = False) -> None:
     """Delete a channel. Notices that wait to be sent there are dropped."""
-    terminal.confirm(f"Delete channel {name}?", assume_yes=yes)
-    with terminal.client() as client:
-        client.channels.delete(name)
-    terminal.answer({"name": name, "deleted": True}, f"Deleted channel {name}")
+    delete_named(terminal, "channel", name, lambda client: client.channels.delete(name), yes=yes)
 
 
 @command(app, "test", examples=["corral channel test ops"])
@@ -176,4 +170,4 @@ def _url(terminal: Terminal, *, from_stdin: bool) -> str:
 
 def _given(min_severity: str | None, description: str | None) -> dict[str, Any]:
     values = {"min_severity": min_severity, "description": description}
-    return {name: value for name, value in values.items() if value is not None}
+    return given_fields(values)

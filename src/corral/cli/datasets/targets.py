@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from corral.cli.terminal.changes import check_changes
+from corral.cli.terminal.changes import delete_named
 from corral.cli.terminal.failures import Refused, WrongUsage
 from corral.cli.terminal.terminal import Terminal, YesOption, command
 
@@ -108,8 +110,7 @@ def edit(
         changes["url"] = git
     if token_stdin:
         changes["token"] = _token()
-    if not changes:
-        raise WrongUsage("nothing to change", hint="corral target edit --help lists what can be changed.")
+    check_changes(changes, "target edit")
     with terminal.client() as client:
         view = client.dataset_targets.edit(name, changes)
     terminal.answer(view, f"Target {view['name']}: history in {_history(view)}, files in {_storage(view)}")
@@ -128,10 +129,7 @@ def test(terminal: Terminal, name: NameArgument) -> None:
 @command(app, "rm", examples=["corral target rm disk"])
 def rm(terminal: Terminal, name: NameArgument, yes: YesOption = False) -> None:
     """Delete a target without datasets (operators). Files that are stored there stay."""
-    terminal.confirm(f"Delete target {name}?", assume_yes=yes)
-    with terminal.client() as client:
-        client.dataset_targets.delete(name)
-    terminal.answer({"name": name, "deleted": True}, f"Deleted target {name}")
+    delete_named(terminal, "target", name, lambda client: client.dataset_targets.delete(name), yes=yes)
 
 
 def _history(view: DatasetTargetView) -> str:

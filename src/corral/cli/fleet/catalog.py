@@ -10,7 +10,7 @@ import typer
 from corral.cli.scheduling.queues import NO_LIMIT
 from corral.cli.terminal import formats
 from corral.cli.terminal.arguments import amount, pairs
-from corral.cli.terminal.failures import WrongUsage
+from corral.cli.terminal.changes import check_changes, given_fields
 from corral.cli.terminal.hints import none_yet
 from corral.cli.terminal.terminal import Terminal, YesOption, command
 
@@ -105,11 +105,7 @@ def edit_flavor(
 ) -> None:
     """Change a flavor (operators), for later jobs only. The word none removes models or labels."""
     changes = _flavor_changes(model, label, description) | _per_gpu(cpus_per_gpu, memory_per_gpu, default_gpus)
-    if not changes:
-        raise WrongUsage(
-            "nothing to change",
-            hint="Give --model, --label, --cpus-per-gpu, --memory-per-gpu, --default-gpus or --description.",
-        )
+    check_changes(changes, "flavor edit")
     with terminal.client() as client:
         view = client.catalog.edit_flavor(name, changes)
     terminal.answer(view, f"Changed flavor {view['name']}: {', '.join(sorted(changes))}")
@@ -207,8 +203,7 @@ def edit_package(
 ) -> None:
     """Change a package (operators), for later jobs only. The word none removes flavor or kinds."""
     changes = _package_changes(gpus, cpus, memory, flavor, rdma, kind, description)
-    if not changes:
-        raise WrongUsage("nothing to change", hint="`corral package edit --help` lists what can be changed.")
+    check_changes(changes, "package edit")
     with terminal.client() as client:
         view = client.catalog.edit_package(name, changes)
     terminal.answer(view, f"Changed package {view['name']}: {', '.join(sorted(changes))}")
@@ -249,7 +244,7 @@ def _per_gpu_text(view: FlavorView) -> str:
 
 def _per_gpu(cpus: float | None, memory: str | None, gpus: int | None) -> dict[str, Any]:
     given = {"cpus_per_gpu": cpus, "memory_bytes_per_gpu": memory, "default_gpus": gpus}
-    return {name: value for name, value in given.items() if value is not None}
+    return given_fields(given)
 
 
 def _flavor_changes(
@@ -282,7 +277,7 @@ def _package_changes(
         "rdma": rdma,
         "description": description,
     }
-    changes: dict[str, Any] = {key: value for key, value in plain.items() if value is not None}
+    changes: dict[str, Any] = given_fields(plain)
     if changes.get("flavor") == NO_LIMIT:
         changes["flavor"] = None
     if kinds:

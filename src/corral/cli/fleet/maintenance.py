@@ -9,8 +9,10 @@ import typer
 
 from corral.cli.fleet.drain_preview import show_preview
 from corral.cli.terminal import completion, formats
+from corral.cli.terminal.changes import check_changes
+from corral.cli.terminal.changes import delete_named
 from corral.cli.terminal.failures import WrongUsage
-from corral.cli.terminal.moments import coming_moment
+from corral.cli.terminal.moments import coming_window
 from corral.cli.terminal.terminal import Terminal, YesOption, command
 
 if TYPE_CHECKING:
@@ -161,23 +163,15 @@ def edit(
         changes = _given(terminal, since, until, every, drain_before, note, begins)
         if node:
             changes["nodes"] = node
-        if not changes:
-            raise WrongUsage("nothing to change", hint="`corral maintenance edit --help` lists what can be changed.")
+        check_changes(changes, "maintenance edit")
         view = client.maintenance.edit(name, changes)
     terminal.answer(view, f"Changed: {_text(view)}")
 
 
 @command(app, "rm", examples=["corral maintenance rm fans"])
-def rm(
-    terminal: Terminal,
-    name: NameArgument,
-    yes: YesOption = False,
-) -> None:
+def rm(terminal: Terminal, name: NameArgument, yes: YesOption = False) -> None:
     """Delete a maintenance window; nodes that are drained for it take jobs again (operators)."""
-    terminal.confirm(f"Delete maintenance window {name}?", assume_yes=yes)
-    with terminal.client() as client:
-        client.maintenance.delete(name)
-    terminal.answer({"name": name, "deleted": True}, f"Deleted maintenance window {name}")
+    delete_named(terminal, "maintenance window", name, lambda client: client.maintenance.delete(name), yes=yes)
 
 
 def _given(
@@ -189,13 +183,7 @@ def _given(
     note: str | None,
     begins: float | None = None,
 ) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    after = terminal.now() if begins is None else begins
-    if since is not None:
-        found["since"] = coming_moment("--from", since, terminal.now())
-        after = formats.moment(found["since"])
-    if until is not None:
-        found["until"] = coming_moment("--until", until, after)
+    found: dict[str, Any] = coming_window(since, until, terminal.now(), begins)
     if every is not None:
         found["every_days"] = _days(every)
     if drain_before is not None:

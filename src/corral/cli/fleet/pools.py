@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corral.cli.terminal import formats
-from corral.cli.terminal.each import delete_each
+from corral.cli.terminal.changes import delete_each
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.hints import none_yet
 from corral.cli.terminal.terminal import Terminal, YesOption, command

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corral.cli.terminal import formats
+from corral.cli.terminal.changes import check_changes, given_fields
+from corral.cli.terminal.changes import delete_named
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Terminal, YesOption, command
 
@@ -113,8 +115,7 @@ def edit(
     changes = _given(login, description)
     if address is not None:
         changes["address"] = address
-    if not changes:
-        raise WrongUsage("nothing to change", hint="corral image edit --help lists what can be changed.")
+    check_changes(changes, "image edit")
     with terminal.client() as client:
         view = client.images.edit(name, changes, owner=owner)
     terminal.answer(view, f"Image {view['name']} is {view['address']}")
@@ -157,10 +158,7 @@ def share(
 @command(app, "rm", examples=["corral image rm train"])
 def rm(terminal: Terminal, name: NameArgument, owner: OwnerOption = None, yes: YesOption = False) -> None:
     """Delete an image from corral. The registry keeps it."""
-    terminal.confirm(f"Delete image {name}?", assume_yes=yes)
-    with terminal.client() as client:
-        client.images.delete(name, owner=owner)
-    terminal.answer({"name": name, "deleted": True}, f"Deleted image {name}")
+    delete_named(terminal, "image", name, lambda client: client.images.delete(name, owner=owner), yes=yes)
 
 
 @command(registry_app, "ls", examples=["corral registry ls"])
@@ -283,7 +281,7 @@ def _owner_text(view: RegistryLoginView) -> str:
 
 def _given(login_name: str | None, description: str | None) -> dict[str, Any]:
     values = {"credential": login_name, "description": description}
-    return {field: value for field, value in values.items() if value is not None}
+    return given_fields(values)
 
 
 def _secret(terminal: Terminal, *, from_stdin: bool) -> str:

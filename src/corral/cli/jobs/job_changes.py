@@ -12,7 +12,7 @@ from corral.cli.jobs.job_request import request_body, with_flags, with_job_optio
 from corral.cli.jobs.job_texts import elastic_text, warning_text
 from corral.cli.jobs.jobs import JobArgument
 from corral.cli.terminal import completion, formats
-from corral.cli.terminal.each import change_each
+from corral.cli.terminal.changes import change_each
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Section, Terminal, YesOption, command
 from corral.client.http.errors import ApiProblem

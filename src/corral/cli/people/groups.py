@@ -7,6 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from corral.cli.terminal import formats
+from corral.cli.terminal.changes import given_fields
+from corral.cli.terminal.changes import delete_named
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Terminal, YesOption, command
 
@@ -70,7 +72,7 @@ def create(
     """Create a group."""
     given = {"users": user, "pool": pool, "description": description}
     with terminal.client() as client:
-        view = client.groups.create({"name": name, **{key: value for key, value in given.items() if value is not None}})
+        view = client.groups.create({"name": name, **given_fields(given)})
     terminal.answer(
         view,
         f"Created group {view['name']}: {formats.count(view['users_count'], 'user')}, pool {view['pool'] or 'none'}",
@@ -101,7 +103,7 @@ def edit(
 ) -> None:
     """Change the users of a group, or its pool. Waiting jobs stay; `corral why` shows if they have no pool any more."""
     given: dict[str, Any] = {"add_users": add, "move_users": move, "remove_users": remove, "description": description}
-    changes = {key: value for key, value in given.items() if value is not None}
+    changes = given_fields(given)
     if pool is not None:
         changes["pool"] = None if pool == NO_POOL else pool
     if not changes:
@@ -112,13 +114,6 @@ def edit(
 
 
 @command(app, "rm", examples=["corral group rm vision"])
-def rm(
-    terminal: Terminal,
-    name: GroupArgument,
-    yes: YesOption = False,
-) -> None:
+def rm(terminal: Terminal, name: GroupArgument, yes: YesOption = False) -> None:
     """Delete a group without users and without a pool."""
-    terminal.confirm(f"Delete group {name}?", assume_yes=yes)
-    with terminal.client() as client:
-        client.groups.delete(name)
-    terminal.answer({"name": name, "deleted": True}, f"Deleted group {name}")
+    delete_named(terminal, "group", name, lambda client: client.groups.delete(name), yes=yes)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from corral.cli.terminal import formats
+from corral.cli.terminal.changes import delete_named
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Terminal, YesOption, command
 from corral.core.os_errors import unreadable
@@ -103,16 +104,11 @@ def assign_group(
 
 
 @command(group_app, "rm", examples=["corral permission-group rm students"])
-def delete_group(
-    terminal: Terminal,
-    name: NameArgument,
-    yes: YesOption = False,
-) -> None:
+def delete_group(terminal: Terminal, name: NameArgument, yes: YesOption = False) -> None:
     """Delete a permission group without users."""
-    terminal.confirm(f"Delete permission group {name}?", assume_yes=yes)
-    with terminal.client() as client:
-        client.people.delete_permission_group(name)
-    terminal.answer({"name": name, "deleted": True}, f"Deleted permission group {name}")
+    delete_named(
+        terminal, "permission group", name, lambda client: client.people.delete_permission_group(name), yes=yes
+    )
 
 
 @command(key_app, "ls", examples=["corral key ls"])

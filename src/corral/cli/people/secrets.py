@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from corral.cli.terminal import formats
+from corral.cli.terminal.changes import delete_named
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Terminal, YesOption, command
 from corral.core.os_errors import unreadable
@@ -68,10 +69,7 @@ def put(
 @command(app, "rm", examples=["corral secret rm wandb"])
 def rm(terminal: Terminal, name: NameArgument, group: GroupOption = None, yes: YesOption = False) -> None:
     """Delete a secret. Jobs that run keep it; jobs that wait for it will fail."""
-    terminal.confirm(f"Delete secret {name}?", assume_yes=yes)
-    with terminal.client() as client:
-        client.secrets.delete(name, group=group)
-    terminal.answer({"name": name, "deleted": True}, f"Deleted secret {name}")
+    delete_named(terminal, "secret", name, lambda client: client.secrets.delete(name, group=group), yes=yes)
 
 
 def _value(terminal: Terminal, file: Path | None) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corral.cli.terminal import formats
+from corral.cli.terminal.changes import check_changes, given_fields
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Terminal, YesOption, command
 
@@ -153,8 +154,7 @@ def edit_provider(
     changes.update(
         _given(terminal, issuer, title, lists[0], group, groups_claim, lists[1], organisation, api_token_stdin)
     )
-    if not changes:
-        raise WrongUsage("nothing to change", hint="corral provider edit --help lists what can be changed.")
+    check_changes(changes, "provider edit")
     _edit(terminal, id, changes)
 
 
@@ -285,7 +285,7 @@ def _given(
         "group_rules": group_rules,
         "organisation": organisation,
     }
-    given = {name: value for name, value in values.items() if value is not None}
+    given = given_fields(values)
     if group is not None:
         given["group"] = _group(group)
     if api_token_stdin:

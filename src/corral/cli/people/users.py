@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corral.cli.terminal import completion, formats
-from corral.cli.terminal.each import delete_each
+from corral.cli.terminal.changes import given_fields
+from corral.cli.terminal.changes import delete_each
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Terminal, YesOption, command
 
@@ -140,7 +141,7 @@ def edit_user(
 ) -> None:
     """Change a user's profile or permission group. For the group: corral group add."""
     given = {"permission_group": permission_group, "display_name": display_name, "email": email}
-    changes = {key: value for key, value in given.items() if value is not None}
+    changes = given_fields(given)
     if not changes:
         raise WrongUsage("nothing to change", hint="Give --permission-group, --display-name or --email.")
     _edit(terminal, name, changes)

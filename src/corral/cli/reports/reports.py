@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corral.cli.terminal import formats
+from corral.cli.terminal.changes import check_changes, given_fields
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Terminal, YesOption, command, default_command
 from corral.client.http.errors import ClientError
@@ -267,8 +268,7 @@ def schedule_edit(
 ) -> None:
     """Change a schedule. The word none removes all channels."""
     changes = _changes(period, hour, weekday, channel, enabled)
-    if not changes:
-        raise WrongUsage("nothing to change", hint="`corral report schedule edit --help` lists what can be changed.")
+    check_changes(changes, "report schedule edit")
     with terminal.client() as client:
         view = client.reports.edit_schedule(name, changes)
     terminal.answer(view, f"Changed schedule {view['name']}: {_when(view)}, {_next(view, terminal.now())}")
@@ -300,7 +300,7 @@ def _changes(
         given["weekday"] = found[0]
     if channels:
         given["channels"] = [] if list(channels) == [NO_CHANNEL] else list(channels)
-    return {key: value for key, value in given.items() if value is not None}
+    return given_fields(given)
 
 
 def _next(view: ScheduleView, now: float) -> str:

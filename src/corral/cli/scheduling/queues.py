@@ -12,6 +12,7 @@ import typer
 from corral.cli.jobs.jobs import JobArgument
 from corral.cli.scheduling.estimates import start_text
 from corral.cli.terminal import completion, formats
+from corral.cli.terminal.changes import check_changes
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.hints import none_yet
 from corral.cli.terminal.option_groups import with_options
@@ -257,8 +258,7 @@ def create(
 def edit(terminal: Terminal, name: QueueArgument, **typed: Any) -> None:
     """Change a queue (operators). The word none removes a limit."""
     changes = _changes(typed)
-    if not changes:
-        raise WrongUsage("nothing to change", hint="`corral queue edit --help` lists what can be changed.")
+    check_changes(changes, "queue edit")
     with terminal.client() as client:
         view = client.queues.edit(name, changes)
     terminal.answer(view, f"Changed queue {view['name']}: {_options(typed)}")

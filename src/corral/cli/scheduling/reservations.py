@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corral.cli.terminal import formats
+from corral.cli.terminal.changes import check_changes
+from corral.cli.terminal.changes import delete_named
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.hints import none_found
-from corral.cli.terminal.moments import coming_moment
+from corral.cli.terminal.moments import coming_window
 from corral.cli.terminal.terminal import Terminal, YesOption, command
 
 if TYPE_CHECKING:
@@ -183,23 +185,15 @@ def edit(
             changes |= _window(terminal, None, until, begins)
         else:
             changes |= _window(terminal, since, until)
-        if not changes:
-            raise WrongUsage("nothing to change", hint="`corral reservation edit --help` lists what can be changed.")
+        check_changes(changes, "reservation edit")
         view = client.reservations.edit(name, changes)
     terminal.answer(view, f"Changed: {_reservation_text(view, terminal.now())}")
 
 
 @command(app, "rm", examples=["corral reservation rm demo"])
-def rm(
-    terminal: Terminal,
-    name: NameArgument,
-    yes: YesOption = False,
-) -> None:
+def rm(terminal: Terminal, name: NameArgument, yes: YesOption = False) -> None:
     """Delete a reservation; jobs on its GPUs continue (operators)."""
-    terminal.confirm(f"Delete reservation {name}?", assume_yes=yes)
-    with terminal.client() as client:
-        client.reservations.delete(name)
-    terminal.answer({"name": name, "deleted": True}, f"Deleted reservation {name}")
+    delete_named(terminal, "reservation", name, lambda client: client.reservations.delete(name), yes=yes)
 
 
 def _given(
@@ -218,14 +212,9 @@ def _given(
 
 
 def _window(terminal: Terminal, since: str | None, until: str | None, begins: float | None = None) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    after = terminal.now() if begins is None else begins
-    if since is not None:
-        found["since"] = coming_moment("--from", since, terminal.now())
-        after = formats.moment(found["since"])
-    if until is not None:
-        found["until"] = None if until == ALWAYS else coming_moment("--until", until, after)
-    return found
+    if until == ALWAYS:
+        return {**coming_window(since, None, terminal.now()), "until": None}
+    return coming_window(since, until, terminal.now(), begins)
 
 
 def _reservation_text(view: ReservationView, now: float) -> str:

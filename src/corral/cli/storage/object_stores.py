@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corral.cli.terminal import formats
-from corral.cli.terminal.failures import WrongUsage
+from corral.cli.terminal.changes import check_changes, given_fields
 from corral.cli.terminal.hints import none_yet
 from corral.cli.terminal.terminal import Terminal, YesOption, command
 
@@ -85,7 +85,7 @@ def create(
     """Make a bucket available for volumes (operators). Without a secret it is read anonymously."""
     body: dict[str, Any] = {"name": name, "kind": kind, "bucket": bucket, "allow_write": allow_write}
     given = {"endpoint": endpoint, "region": region, "prefix": prefix, "access_key": access_key}
-    body.update({key: value for key, value in given.items() if value is not None})
+    body.update(given_fields(given))
     if secret_stdin or access_key is not None:
         body["secret"] = _secret(terminal, from_stdin=secret_stdin)
     with terminal.client() as client:
@@ -115,13 +115,12 @@ def edit(
 ) -> None:
     """Change the connection to a bucket (operators). Options that are not given stay as they are."""
     given = {"region": region, "access_key": access_key, "allow_write": allow_write}
-    changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    changes: dict[str, Any] = given_fields(given)
     if endpoint is not None:
         changes["endpoint"] = None if endpoint == "none" else endpoint
     if secret_stdin or access_key is not None:
         changes["secret"] = _secret(terminal, from_stdin=secret_stdin)
-    if not changes:
-        raise WrongUsage("nothing to change", hint="corral object-store edit --help lists what can be changed.")
+    check_changes(changes, "object-store edit")
     with terminal.client() as client:
         view = client.object_stores.edit(name, changes)
     terminal.answer(view, f"Changed object store {view['name']} ({_mode(view)}).")

@@ -45,6 +45,19 @@ def coming_moment(flag: str, text: str, after: float) -> str:
         ) from None
 
 
+def coming_window(since: str | None, until: str | None, now: float, begins: float | None = None) -> dict[str, str]:
+    """The window of --from and --until, without the one that is not given. A duration as --until counts from the
+    beginning: from `since`, else from `begins`, else from now."""
+    window = {}
+    after = now if begins is None else begins
+    if since is not None:
+        window["since"] = coming_moment("--from", since, now)
+        after = formats.moment(window["since"])
+    if until is not None:
+        window["until"] = coming_moment("--until", until, after)
+    return window
+
+
 def _next_time(hour: int, minute: int, after: float) -> float:
     day = datetime.fromtimestamp(after)
     then = day.replace(hour=hour, minute=minute, second=0, microsecond=0)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from corral.cli.terminal.changes import given_fields
 from corral.cli.terminal.failures import WrongUsage
 
 EVERY_QUEUE = "*"
@@ -78,7 +79,7 @@ def rule_changes(options: RuleOptions) -> dict[str, Any]:
         "preempts": options.preempt,
     }
     queues: dict[str, dict[str, Any]] = {}
-    given = {name: value for name, value in fields.items() if value is not None}
+    given = given_fields(fields)
     if given:
         queues[options.queue] = given
     for name, gpus in _numbers("--guarantee", options.guarantee, whole=True):

@@ -14,6 +14,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from corral.cli.terminal.changes import given_fields
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Terminal
 from corral.cli.whatif.simulation_options import SimulationOptions
@@ -178,7 +179,7 @@ def _rules(options: SimulationOptions) -> list[Rules]:
 
 def _given(**values: float | None) -> dict[str, Any]:
     """The options that were named; all others keep the value of a fresh installation."""
-    return {name: value for name, value in values.items() if value is not None}
+    return given_fields(values)
 
 
 def _given_seconds(option: str, text: str | None) -> float | None:

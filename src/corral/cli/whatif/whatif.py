@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corral.cli.terminal import formats
+from corral.cli.terminal.changes import given_fields
 from corral.cli.terminal.failures import Refused, WrongUsage
 from corral.cli.terminal.moments import moment_option
 from corral.cli.terminal.option_groups import group_of, with_options
@@ -91,7 +92,7 @@ def _window(terminal: Terminal, days: float | None, since: str | None, until: st
         "since": moment_option("--since", since, terminal.now()),
         "until": moment_option("--until", until, terminal.now()),
     }
-    return {key: value for key, value in window.items() if value is not None}
+    return given_fields(window)
 
 
 def _traced(terminal: Terminal, trace: str) -> list[dict[str, Any]]:

@@ -1,4 +1,5 @@
-"""One command for several names: each gets its own result, and a refusal does not stop the others."""
+"""Changes and deletions: the fields that options set, and commands for several names, where one
+refusal does not stop the others."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from corral.cli.terminal.failures import exit_code, problem, readable
+from corral.cli.terminal.failures import WrongUsage, exit_code, problem, readable
 from corral.cli.terminal.terminal import Terminal
 from corral.client.http.errors import ClientError
 
@@ -15,6 +16,17 @@ if TYPE_CHECKING:
     from corral.client.client import Client
 
 View = TypeVar("View", bound=Mapping[str, Any])
+
+
+def given_fields(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that were given, by the field that they set."""
+    return {field: value for field, value in options.items() if value is not None}
+
+
+def check_changes(changes: Mapping[str, Any], command: str) -> None:
+    """Raises WrongUsage if `command`, such as `queue edit`, has no option that changes something."""
+    if not changes:
+        raise WrongUsage("nothing to change", hint=f"`corral {command} --help` lists what can be changed.")
 
 
 def change_each(
@@ -51,3 +63,11 @@ def delete_each(
         return {"name": name, "deleted": True}
 
     change_each(terminal, list(dict.fromkeys(names)), deleted, lambda view: text(view["name"]))
+
+
+def delete_named(terminal: Terminal, noun: str, name: str, delete: Callable[[Client], Any], *, yes: bool) -> None:
+    """Delete one thing after the question whether to; `noun` is its kind, such as `group`."""
+    terminal.confirm(f"Delete {noun} {name}?", assume_yes=yes)
+    with terminal.client() as client:
+        delete(client)
+    terminal.answer({"name": name, "deleted": True}, f"Deleted {noun} {name}")
