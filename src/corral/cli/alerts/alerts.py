@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corral.cli.terminal import formats
-from corral.cli.terminal.changes import check_changes, given_fields
-from corral.cli.terminal.changes import delete_named
+from corral.cli.terminal.changes import check_changes, delete_named, given_fields
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Terminal, YesOption, command, default_command
 

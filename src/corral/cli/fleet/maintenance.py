@@ -9,8 +9,7 @@ import typer
 
 from corral.cli.fleet.drain_preview import show_preview
 from corral.cli.terminal import completion, formats
-from corral.cli.terminal.changes import check_changes
-from corral.cli.terminal.changes import delete_named
+from corral.cli.terminal.changes import check_changes, delete_named
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.moments import coming_window
 from corral.cli.terminal.terminal import Terminal, YesOption, command

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corral.cli.terminal import completion, formats
-from corral.cli.terminal.changes import given_fields
-from corral.cli.terminal.changes import delete_each
+from corral.cli.terminal.changes import delete_each, given_fields
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Terminal, YesOption, command
 

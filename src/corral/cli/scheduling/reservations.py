@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corral.cli.terminal import formats
-from corral.cli.terminal.changes import check_changes
-from corral.cli.terminal.changes import delete_named
+from corral.cli.terminal.changes import check_changes, delete_named
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.hints import none_found
 from corral.cli.terminal.moments import coming_window
