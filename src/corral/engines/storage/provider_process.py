@@ -18,6 +18,7 @@ from typing import Any
 from corral.engines.storage.buckets import BucketProvider
 from corral.engines.storage.datasets import DatasetProvider
 from corral.engines.storage.provider import CannotProvide, StorageProvider, Surroundings
+from corral.files.memory_limit import limit_memory
 
 #: One line per kind of storage that takes long.
 PROVIDERS: dict[str, StorageProvider] = {
@@ -30,6 +31,7 @@ def main() -> None:
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(asctime)s %(name)s: %(message)s")
     # The server's own files are private; files that are fetched here are for jobs' accounts.
     os.umask(0o022)
+    limit_memory()
     # Output of a library must not be taken for a report.
     reports = os.dup(1)
     os.dup2(2, 1)

@@ -18,6 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO
 
+from corral.core.quantities import format_bytes
 from corral.datasets.content.content_places import open_blobs
 from corral.datasets.errors import DatasetError, HeadMoved
 from corral.datasets.history.records import Commit
@@ -26,6 +27,7 @@ from corral.datasets.repository import LATEST, Committed, Repository
 from corral.datasets.work.adoption import adopt
 from corral.datasets.work.progress import Progress
 from corral.files import Place
+from corral.files.memory_limit import limit_memory, memory_limit_bytes
 from corral.objects.access import NotReachable
 from corral.server.datasets.dataset_access import open_git
 
@@ -157,6 +159,7 @@ class MirroredVersions:
 
 
 def main() -> int:
+    limit_memory()
     line = Line(sys.stdin, sys.stdout)
     # Text that a library prints must not look like a message to the server.
     sys.stdout = sys.stderr
@@ -165,6 +168,9 @@ def main() -> int:
         result = _do(order, line)
     except (DatasetError, NotReachable) as error:
         line.send(failed=str(error))
+        return 1
+    except MemoryError:
+        line.send(failed=f"it needs more memory than the {format_bytes(memory_limit_bytes())} that an operation gets")
         return 1
     except Exception as error:  # noqa: BLE001 - the error is reported to the user who requested the operation
         traceback.print_exc()

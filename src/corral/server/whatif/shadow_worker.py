@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 from corral.control.records import CycleRecord, DifferenceRecord
 from corral.control.whatif.shadow import Shadow
 from corral.core.whatif.scenario import scenario_of
+from corral.files.memory_limit import limit_memory
 
 NICENESS = 19
 
@@ -66,4 +67,5 @@ if __name__ == "__main__":
     from corral.server.whatif import shadow_worker
 
     os.nice(NICENESS)
+    limit_memory()
     shadow_worker.serve(sys.stdin.buffer, sys.stdout.buffer)

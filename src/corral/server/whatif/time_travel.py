@@ -25,6 +25,7 @@ from corral.control.records import CycleRecord, JobRecord
 from corral.control.whatif import time_travel
 from corral.control.whatif.time_travel import PastAnswer, Tail, clock
 from corral.core.model import Job
+from corral.files.memory_limit import limit_memory
 from corral.server.events.visibility import JobIdFilter
 from corral.server.schemas.base import rfc3339
 from corral.server.schemas.scheduling.explain import CycleView, WhyView, why_view
@@ -122,6 +123,7 @@ def _answered_elsewhere(question: Question) -> PastAnswer:
 
 def main() -> None:
     os.nice(19)
+    limit_memory()
     question = pickle.load(sys.stdin.buffer)
     found: object
     try:

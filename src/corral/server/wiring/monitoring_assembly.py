@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from corral.control.fleet import node_actions as fleet_use_cases
@@ -32,7 +33,7 @@ from corral.server.monitoring.usage_meter import UsageMeter
 from corral.server.settings.settings import Settings
 from corral.server.system.servers import Servers
 from corral.telemetry.found_exporters import FoundExporters
-from corral.telemetry.history import EmbeddedHistory
+from corral.telemetry.history import EmbeddedHistory, HistoryDamaged, set_aside
 from corral.telemetry.host import HostCollector
 from corral.telemetry.notices import AppriseNotifier
 from corral.telemetry.nvml import NvmlCollector
@@ -185,11 +186,21 @@ def _loads(controller: Controller) -> NodeLoads:
 
 def open_history(settings: Settings, clock: Clock) -> History:
     """The server's own history, or that of a Prometheus that scrapes this server."""
-    monitoring = settings.monitoring
     if settings.storage.metrics != "embedded":
         return PrometheusHistory(settings.storage.metrics)
+    path = settings.home / HISTORY_FILE
+    try:
+        return _embedded(path, settings, clock)
+    except HistoryDamaged as damage:
+        # No job depends on it, and all of them wait for the server.
+        log.error("%s: it is kept as %s, and a new one begins", damage, set_aside(path))
+        return _embedded(path, settings, clock)
+
+
+def _embedded(path: Path, settings: Settings, clock: Clock) -> EmbeddedHistory:
+    monitoring = settings.monitoring
     return EmbeddedHistory(
-        settings.home / HISTORY_FILE,
+        path,
         raw_seconds=monitoring.raw_retention_hours * 3600,
         minute_seconds=monitoring.metrics_retention_days * _DAY,
         hour_seconds=monitoring.hourly_retention_days * _DAY,

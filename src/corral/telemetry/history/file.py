@@ -42,11 +42,16 @@ FORMATS = (
 )
 SYNCHRONOUS = "FULL"
 _BUSY_SECONDS = 10.0
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _IDLE_READERS = 4
 
 
 class HistoryTooNew(HistoryUnavailable):
     """A newer corral wrote the file. The file was not changed."""
+
+
+class HistoryDamaged(HistoryUnavailable):
+    """The file is no database, or a broken one. It was not changed."""
 
 
 class HistoryFile:
@@ -137,9 +142,22 @@ class HistoryFile:
         try:
             yield
         except (sqlite3.Error, OSError) as error:
-            raise HistoryUnavailable(f"cannot use the metric history {self.path}: {error}") from error
+            # The low byte is the primary error code.
+            is_damaged = getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
+            kind = HistoryDamaged if is_damaged else HistoryUnavailable
+            raise kind(f"cannot use the metric history {self.path}: {error}") from error
         except zstandard.ZstdError as error:
             raise HistoryUnavailable(f"the metric history {self.path} is damaged: {error}") from error
+
+
+def set_aside(path: Path) -> Path:
+    """Move a damaged file and what belongs to it out of the way; returns its new path. An earlier one is replaced."""
+    aside = path.with_name(f"{path.name}.damaged")
+    for suffix in ("-wal", "-shm", ""):
+        side = path.with_name(path.name + suffix)
+        if side.exists():
+            os.replace(side, aside.with_name(aside.name + suffix))
+    return aside
 
 
 def _create_privately(path: Path) -> None:
