@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from corral.control.ports import NameTaken, Store, StoreConflict
+from corral.control.ports import STEADY_FIELDS, NameTaken, Store, StoreConflict
 from corral.control.records import JobFilter, JobRecord
 from corral.core.model import EndReason, JobState
 from tests.contract.store_samples import ALLOCATION, BUSY_JOB, SPEC, a_record, added, an_attempt, ids_of
@@ -126,6 +126,18 @@ def test_saving_counts_versions_up(store: Store) -> None:
         transaction.jobs.save([replace(changed, priority=9, version=2)])
     with store.read() as transaction:
         assert transaction.jobs.get("j-1") == JobRecord(job=replace(changed, priority=9, version=2), spec=record.spec)
+
+
+def test_progress_is_saved_without_what_stays_the_same(store: Store) -> None:
+    (record,) = added(store, {})
+    steady = {name: getattr(record.job, name) for name in STEADY_FIELDS}
+    progressed = replace(BUSY_JOB, id=record.job.id, version=1, **steady)
+    with store.write() as transaction:
+        transaction.jobs.save_progress([progressed])
+    with store.read() as transaction:
+        assert transaction.jobs.get("j-1") == JobRecord(job=progressed, spec=record.spec)
+    with pytest.raises(StoreConflict, match="1 of 1 job"), store.write() as transaction:
+        transaction.jobs.save_progress([progressed])
 
 
 def test_a_stale_version_loses_and_nothing_is_written(store: Store) -> None:

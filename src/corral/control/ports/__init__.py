@@ -67,6 +67,7 @@ from corral.control.ports.readings import (
 from corral.control.ports.shells import HasShells, ShellChannel, ShellStream
 from corral.control.ports.store import (
     NO_LEADERSHIP,
+    STEADY_FIELDS,
     AlertTable,
     AppShareTable,
     AttemptTable,
@@ -130,6 +131,7 @@ __all__ = [
     "GPU_METRICS",
     "NODE_METRICS",
     "NO_LEADERSHIP",
+    "STEADY_FIELDS",
     "AlertTable",
     "AppShareTable",
     "AttemptLogs",

@@ -7,6 +7,7 @@ which changes are allowed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import (
@@ -24,7 +25,7 @@ from sqlalchemy import (
     update,
 )
 
-from corral.control.ports import NameTaken, StoreConflict
+from corral.control.ports import STEADY_FIELDS, NameTaken, StoreConflict
 from corral.control.records import EVERY_JOB, JobFilter, JobRecord, JobSpec, Page
 from corral.core.counts import counted
 from corral.core.jobs.job_fields import KEPT_BY_SPEC
@@ -51,6 +52,12 @@ _JOB = [job_rows.c[name] for name in _COLUMNS]
 _RECORD = [*_JOB, job_rows.c.spec]
 #: columns that `save` sets: all except the id
 _SET = [name for name in _COLUMNS if name != "id"]
+#: columns that `save_progress` sets: SQLite writes an index again if one of its columns is set, even to the same value
+_PROGRESS = [
+    column
+    for column, field in zip(_COLUMNS, (*COLUMN_FIELDS, "body"), strict=True)
+    if field not in ("id", *STEADY_FIELDS)
+]
 
 
 def _build_insert(database: str) -> Insert:
@@ -70,6 +77,8 @@ def _build_delete(_: str) -> Delete:
 
 _INSERT = BatchStatement(_build_insert, [*_COLUMNS, "spec", "search_text"])
 _SAVE = BatchStatement(_build_save, ["of_id", *_SET, "old_version"])
+_SAVE_PROGRESS = BatchStatement(_build_save, ["of_id", *_PROGRESS, "old_version"])
+_progress_of = itemgetter(0, *(_COLUMNS.index(name) for name in _PROGRESS))
 _DELETE = BatchStatement(_build_delete, ["of_id"])
 
 _GET = select(*_RECORD).where(job_rows.c.id == bindparam("of_id"))
@@ -107,8 +116,13 @@ class SqlJobTable:
             raise refuse(self._connection, self._taken(records))
 
     def save(self, jobs: Sequence[Job]) -> None:
-        rows = [(*encode_job(job), job.version - 1) for job in jobs]
-        saved = _SAVE.run(self._connection, rows)
+        self._save(_SAVE, [(*encode_job(job), job.version - 1) for job in jobs])
+
+    def save_progress(self, jobs: Sequence[Job]) -> None:
+        self._save(_SAVE_PROGRESS, [(*_progress_of(encode_job(job)), job.version - 1) for job in jobs])
+
+    def _save(self, statement: BatchStatement, rows: list[Row]) -> None:
+        saved = statement.run(self._connection, rows)
         if saved != len(rows):
             raise refuse(
                 self._connection, StoreConflict(f"{len(rows) - saved} of {counted(len(rows), 'job')} changed meanwhile")

@@ -60,6 +60,7 @@ def _build_update(_: str) -> Update:
 
 
 _SAVE = BatchStatement(_build_save, [*_PLANNED, *_CHANGING])
+_SAVE_STARTED = BatchStatement(_build_update, ["started_at", *_KEYS])
 _SAVE_UPDATES = BatchStatement(_build_update, [*_CHANGING, *_KEYS])
 _SAVE_MEASURED = BatchStatement(_build_update, [*_MEASURED, *_KEYS])
 
@@ -117,7 +118,11 @@ class SqlUsageTable:
         _SAVE.run(self._connection, [(*_planned(record), *_update_of(record)) for record in records])
 
     def save_updates(self, updates: Sequence[UsageUpdate]) -> None:
-        _SAVE_UPDATES.run(self._connection, [(*_update_of(change), *_key(change.attempt_id)) for change in updates])
+        # An attempt that goes on leaves the columns of its end alone: to set them writes their indexes again.
+        going_on = [change for change in updates if change.ended_at is None]
+        ended = [change for change in updates if change.ended_at is not None]
+        _SAVE_STARTED.run(self._connection, [(change.started_at, *_key(change.attempt_id)) for change in going_on])
+        _SAVE_UPDATES.run(self._connection, [(*_update_of(change), *_key(change.attempt_id)) for change in ended])
 
     def save_measured(self, measured: Mapping[str, Measured]) -> None:
         rows = [(*_measured(what), *_key(attempt)) for attempt, what in measured.items()]

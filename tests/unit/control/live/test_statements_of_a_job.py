@@ -1,4 +1,4 @@
-"""The cost of a job for the database, counted: statements of each of its transactions.
+"""The cost of a job for the database, counted: statements of each of its transactions, and pages that they write.
 
 Times depend on the machine; these numbers do not. Jobs that share a transaction share its statements.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import takewhile
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,6 +28,10 @@ from tests.unit.control.world import ANN, Desk, draft
 SUBMIT_AND_PLAN = 13
 UP = 7
 END = 9
+#: Pages of 4 KiB that each transaction of one job writes, with those of the indexes.
+PAGES = {"submit and plan": 31, "up": 12, "end": 17}
+_FRAME_BYTES = 24 + 4096
+_LOG_HEAD_BYTES = 32
 
 
 @contextmanager
@@ -84,6 +90,29 @@ def test_each_transaction_of_a_job_takes_few_statements_however_many_jobs_share_
     assert {desk.job(job.id).state.value for job in started} == {"completed"}
     for limit, statements in ((SUBMIT_AND_PLAN, planned), (UP, up), (END, ended)):
         assert len(statements) <= limit, "\n".join(statements)
+
+
+def written_pages(desk: Desk) -> int:
+    """The pages in SQLite's log since its beginning: those with the salt of its head."""
+    log = Path(f"{desk.store._database.place}-wal").read_bytes()  # type: ignore[attr-defined]
+    frames = range(_LOG_HEAD_BYTES, len(log), _FRAME_BYTES)
+    return sum(1 for _ in takewhile(lambda at: log[at + 8 : at + 16] == log[16:24], frames))
+
+
+def test_a_job_that_starts_and_ends_writes_no_index_of_what_stays_the_same(desk: Desk) -> None:
+    for _ in range(3):
+        (job,) = submit_and_plan(desk, 1)  # the first entry of the journal is a whole snapshot
+        reported(desk, [job], AttemptPhase.RUNNING)
+        reported(desk, [job], AttemptPhase.ENDED, EndReason.EXIT_CODE)
+    before, pages = written_pages(desk), {}
+    desk.now += 1.0
+    (job,) = submit_and_plan(desk, 1)
+    pages["submit and plan"] = written_pages(desk) - before
+    reported(desk, [job], AttemptPhase.RUNNING)
+    pages["up"] = written_pages(desk) - before - sum(pages.values())
+    reported(desk, [job], AttemptPhase.ENDED, EndReason.EXIT_CODE)
+    pages["end"] = written_pages(desk) - before - sum(pages.values())
+    assert all(pages[step] <= limit for step, limit in PAGES.items()), pages
 
 
 def test_without_prices_and_budgets_accounting_costs_no_statement(desk: Desk) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from operator import attrgetter
 
 from corral.control.live.changes.attempt_changes import AttemptChanges
 from corral.control.live.changes.audit_events import AuditEvents
@@ -14,7 +15,7 @@ from corral.control.live.changes.receipt_changes import ReceiptChanges
 from corral.control.live.changes.request_mix_changes import RequestMixChanges
 from corral.control.live.changes.score_changes import ScoreChanges
 from corral.control.live.state import State
-from corral.control.ports import Transaction
+from corral.control.ports import STEADY_FIELDS, Transaction
 from corral.control.records import JobRecord, JobSpec
 from corral.core.copies import replace
 from corral.core.jobs.dependencies import broken_text, met
@@ -22,6 +23,9 @@ from corral.core.jobs.lifecycle import Event, Stop, StopRequested, Up, advance
 from corral.core.model import EndReason, Job, JobState
 from corral.core.scheduling.forecast.run_time_model import learn, predicted
 from corral.core.snapshot.changes import DropJob, PutJob
+
+#: what stays the same while a job only progresses
+_steady_part = attrgetter(*STEADY_FIELDS)
 
 
 class JobChanges:
@@ -52,6 +56,8 @@ class JobChanges:
         self._new: Counted[str, JobRecord] = Counted()
         self._new_names: set[tuple[str, str]] = set()
         self._changed: Counted[str, Job] = Counted()
+        #: changed jobs of which more than the progress changed
+        self._rewritten: set[str] = set()
         #: ended or deleted jobs whose dependents are not updated yet
         self._ended: deque[Job] = deque()
         self._is_updating_dependents = False
@@ -124,6 +130,8 @@ class JobChanges:
             if before.id not in self._changed:
                 after = replace(after, version=before.version + 1)
             self._changed[before.id] = after
+            if _steady_part(before) != _steady_part(after):
+                self._rewritten.add(before.id)
         self._state.dependents.follow(before, after)
         self._state.count_job(before, after)
         self._put_into_snapshot(before, after)
@@ -158,7 +166,8 @@ class JobChanges:
         if self._new:
             self._tx.jobs.add(list(self._new.values()))
         if self._changed:
-            self._tx.jobs.save(list(self._changed.values()))
+            self._tx.jobs.save_progress([job for job in self._changed.values() if job.id not in self._rewritten])
+            self._tx.jobs.save([job for job in self._changed.values() if job.id in self._rewritten])
 
     # ---------------------------------------------------------------- consequences
 

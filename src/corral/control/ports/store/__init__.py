@@ -23,6 +23,7 @@ from corral.control.ports.store.fleet import (
 )
 from corral.control.ports.store.holder import NO_LEADERSHIP, Leadership, Place, StoreHeld, StoreHolder
 from corral.control.ports.store.jobs import (
+    STEADY_FIELDS,
     AttemptTable,
     CycleTable,
     EventTable,
@@ -54,6 +55,7 @@ from corral.control.ports.store.whatif import (
 
 __all__ = [
     "NO_LEADERSHIP",
+    "STEADY_FIELDS",
     "AlertTable",
     "AppShareTable",
     "AttemptTable",

@@ -26,6 +26,9 @@ from corral.core.monitoring.attempt_usage import Measured
 from corral.core.people.scores import Score
 from corral.core.scheduling.plan.plan import PreemptionRule
 
+#: Fields of a job that stay the same while it only progresses: none of them changes by a start or an end.
+STEADY_FIELDS = ("name", "user", "kind", "queue", "priority", "created_at")
+
 
 class JobTable(Protocol):
     def skip_ids(self, used: int) -> int:
@@ -40,6 +43,9 @@ class JobTable(Protocol):
     def save(self, jobs: Sequence[Job]) -> None:
         """Write each job if its stored version is `version - 1` (the caller has counted up), in one statement
         for all of them. Raises StoreConflict otherwise, and then none was written."""
+
+    def save_progress(self, jobs: Sequence[Job]) -> None:
+        """The same for jobs whose STEADY_FIELDS are those that are stored: these are not written."""
 
     def save_spec(self, job_id: str, spec: JobSpec) -> None:
         """Replaces the job's spec; an unknown id is ignored."""
