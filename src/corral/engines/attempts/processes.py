@@ -150,11 +150,17 @@ def _environments(*names: str) -> Iterator[tuple[int, dict[str, str]]]:
             yield int(entry), found
 
 
+def handle_nothing(_number: int, _frame: object) -> None:
+    """A handler in place of SIG_IGN: a program that is executed later does not inherit it."""
+
+
 @functools.cache
-def changed_signals() -> tuple[int, ...]:
-    """Signals that the interpreter, the supervisor or the shell of the server handles or ignores; ignored ones would
-    stay ignored in a job. Call it in a process that sets no more handlers."""
-    return tuple(number for number in signal.valid_signals() if signal.getsignal(number) is not signal.SIG_DFL)
+def inherited_signals() -> tuple[int, ...]:
+    """Signals that a job must reset itself: SIGTERM, which may wait for the job until it is unblocked, and ignored
+    ones, which would stay ignored. Others are reset by the kernel when the program is executed. Call it in a process
+    that ignores no more signals."""
+    ignored = (number for number in signal.valid_signals() if signal.getsignal(number) is signal.SIG_IGN)
+    return (signal.SIGTERM, *ignored)
 
 
 class ExecFailed(Exception):
@@ -184,7 +190,7 @@ def enter_job(
     if os.getppid() != parent:
         os._exit(1)  # the parent died before the line above took effect
     os.setsid()
-    for number in changed_signals():
+    for number in inherited_signals():
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     os.dup2(null, 0)
@@ -198,6 +204,8 @@ def enter_job(
     if venv:
         env = _in_venv(env, venv)
     try:
+        if "/" in command[0]:
+            os.execve(command[0], list(command), env)
         os.execvpe(command[0], list(command), env)
     except (OSError, ValueError) as error:
         raise ExecFailed(_exec_problem(command[0], env.get("PATH", ""), error)) from error

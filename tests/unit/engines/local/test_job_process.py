@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from corral.engines.attempts.processes import changed_signals
+from corral.engines.attempts.processes import inherited_signals
 from corral.engines.local.supervisors.job_process import start_job
 
 LOOK = """
@@ -63,7 +63,7 @@ _OF_LIBC = 3 << 31
 
 def test_no_signal_is_blocked_or_ignored(tmp_path: Path) -> None:
     """The interpreter ignores some, and a supervisor more."""
-    changed_signals.cache_clear()  # other tests of this process may have set handlers since
+    inherited_signals.cache_clear()  # other tests of this process may have set handlers since
     lines = ran(spec_of("cat", "/proc/self/status"), tmp_path)[1].splitlines()
     fields = dict(line.split(":\t") for line in lines)
     names = ("SigPnd", "SigBlk", "SigIgn", "SigCgt")

@@ -6,18 +6,22 @@ It is forked from the spawner, so this module uses the standard library only.
 from __future__ import annotations
 
 import os
+import select
 import signal
 from dataclasses import dataclass
 
 from corral.core.os_errors import placed_reason
 from corral.engines.attempts.instance_messages import InstanceSpec
-from corral.engines.attempts.processes import ExecFailed, changed_signals, enter_job
+from corral.engines.attempts.processes import ExecFailed, enter_job, inherited_signals
 from corral.engines.local.cgroups import Cgroup
 from corral.engines.local.containers.container_job import ContainerJob
 from corral.engines.local.containers.container_mounts import CannotMount
 from corral.engines.storage.preparation import InstanceStorage
 
 _HELD_BACK = {signal.SIGTERM}
+#: How long a supervisor rests after a fork while the program is not executed: each page that it writes to until then is
+#: copied. A stop is delayed by this at most.
+_REST_MILLISECONDS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,11 @@ def start_job(
     # A stop may come between fork and exec. It is blocked until then: the job must receive it, not the handler of the
     # supervisor that the child has inherited.
     signal.pthread_sigmask(signal.SIG_BLOCK, _HELD_BACK)
-    changed_signals()  # looked up once in this process, not in each child
+    inherited_signals()  # looked up once in this process, not in each child
+    rest = select.poll()
+    rest.register(exec_report, select.POLLIN)
+    os.set_blocking(output, False)
+    os.set_blocking(exec_report, False)
     pid = os.fork()
     if pid == 0:
         try:
@@ -54,11 +62,11 @@ def start_job(
             os.write(report_write, f"could not be started: {error}".encode(errors="replace"))
         finally:
             os._exit(127)
+    os.close(report_write)
+    rest.poll(_REST_MILLISECONDS)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _HELD_BACK)
-    for descriptor in (null, output_write, report_write):
-        os.close(descriptor)
-    for descriptor in (output, exec_report):
-        os.set_blocking(descriptor, False)
+    os.close(null)
+    os.close(output_write)
     return JobProcess(pid=pid, output=output, exec_report=exec_report)
 
 

@@ -32,6 +32,7 @@ from corral.engines.attempts.job_places import give_to, make_private, open_paths
 from corral.engines.attempts.log_segments import LogWriter
 from corral.engines.attempts.processes import (
     become_subreaper,
+    handle_nothing,
     name_process,
     start_ticks,
 )
@@ -62,6 +63,12 @@ def is_plain(spec: InstanceSpec) -> bool:
     """Whether a process may supervise this instance after another one, and another one after this. Storage and
     containers can leave processes and mounts behind that belong to the process of their supervisor."""
     return spec["container"] is None and not spec["storage"]
+
+
+def prepare_process() -> None:
+    """Make the calling process one that can supervise: signals other than SIGTERM have no effect on it."""
+    for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, handle_nothing)
 
 
 def supervise(spec: InstanceSpec) -> bool:
@@ -108,12 +115,9 @@ class Supervisor:
     def claim(self) -> bool:
         """Whether this supervisor owns the instance now. The claim stays locked until `close`, or until this process
         dies."""
-        # Signal handlers first: the engine may send a signal as soon as it sees the claim.
+        # The handler first: the engine may send a signal as soon as it sees the claim.
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda number, frame: None)
         signal.signal(signal.SIGTERM, lambda number, frame: self._want_stop())
-        for ignored in (signal.SIGINT, signal.SIGHUP):
-            signal.signal(ignored, signal.SIG_IGN)
         prepares = self._container is not None or self._storage.takes_long
         body = {"pid": self._pid, "boot_id": self._spec["boot_id"], "prepares": prepares}
         claim = take_claim(self._spec["rank_dir"], body)
@@ -207,7 +211,8 @@ class Supervisor:
         spec, owner = self._spec, self._spec["owner"]
         workdir = spec["workdir"] or os.path.join(spec["rank_dir"], WORK)
         if not spec["workdir"]:
-            os.makedirs(workdir, exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(workdir)
         make_private(self._tmp, owner)
         if owner is not None:
             own = [*([] if spec["workdir"] else [workdir]), *spec["owned"]]

@@ -23,7 +23,7 @@ from typing import NoReturn
 from corral.engines.attempts.instance_messages import InstanceSpec, take_frames, with_length
 from corral.engines.attempts.processes import name_process
 from corral.engines.local.supervisors.exits import REASON_LOST, record_failed_launch
-from corral.engines.local.supervisors.supervisor import supervise
+from corral.engines.local.supervisors.supervisor import prepare_process, supervise
 
 #: Supervisors that may wait at the same time, and for how long each.
 MAX_IDLE = 32
@@ -119,6 +119,7 @@ def _become_supervisor(spec: InstanceSpec, link: socket.socket) -> NoReturn:
         os.dup2(link.fileno(), _LINK, inheritable=False)
         os.closerange(_LINK + 1, os.sysconf("SC_OPEN_MAX"))
         os.setsid()
+        prepare_process()
         for left in reversed(range(MAX_INSTANCES)):
             rank_dir = spec["rank_dir"]
             # The last one asks for no other: it would be lost.
