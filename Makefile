@@ -99,6 +99,7 @@ openapi: setup $(PACKAGES) ## write the OpenAPI file, the client's and the conso
 	@$(BIN)/python scripts/client_views.py
 	@$(BIN)/python scripts/console_names.py
 	@$(BIN)/python scripts/console_limits.py
+	@$(BIN)/python scripts/command_summaries.py
 	@$(BIN)/python -m corral.cli.terminal.reference > docs/reference/cli.md
 	@$(BIN)/python scripts/configuration_page.py
 	@$(BIN)/python scripts/seeds_page.py

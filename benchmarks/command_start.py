@@ -19,7 +19,12 @@ def start_rows(server: LiveServer) -> list[Row]:
     corral = ("-c", "from corral.cli.entry import main; main()")
     env = {**os.environ, "CORRAL_SERVER": server.url, "CORRAL_TOKEN": server.token}
     env.pop("PYTHONDONTWRITEBYTECODE", None)
-    commands = {"version": (*corral, "--version"), "jobs": (*corral, "jobs", "-a"), "httpx": HTTP_LIBRARY}
+    commands = {
+        "version": (*corral, "--version"),
+        "help": (*corral, "--help"),
+        "jobs": (*corral, "jobs", "-a"),
+        "httpx": HTTP_LIBRARY,
+    }
     taken: dict[str, list[float]] = {name: [] for name in commands}
     for number in range(RUNS + 1):
         # in turns, so that another load of the machine falls on all of them; the first one compiles the modules
@@ -27,13 +32,20 @@ def start_rows(server: LiveServer) -> list[Row]:
             milliseconds = _run(arguments, env)
             if number:
                 taken[name].append(milliseconds)
-    version, jobs, bare = (median(taken[name]) for name in ("version", "jobs", "httpx"))
+    version, listed, jobs, bare = (median(taken[name]) for name in commands)
     return [
         Row(
             what="`corral --version`",
             value=f"{version:.0f} ms",
             spread=spread(taken["version"], "ms", 0),
             target="≤ 150 ms",
+        ),
+        Row(
+            what="`corral --help`",
+            value=f"{listed:.0f} ms",
+            spread=spread(taken["help"], "ms", 0),
+            target="≤ `corral jobs -a`",
+            ratio=f"{listed / jobs:.2f} × `corral jobs -a`",
         ),
         Row(
             what="`corral jobs -a` with 50 rows",

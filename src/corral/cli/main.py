@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
+from corral.cli.command_summaries import SUMMARIES
 from corral.cli.command_table import PLACES, Place
 from corral.cli.entry import own_version
 from corral.cli.habits.aliases import familiar, first_word
@@ -35,7 +37,8 @@ class SectionedGroup(HabitGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         sections: dict[str, list[tuple[str, str]]] = {}
-        shown = [(name, self.commands[name]) for name in self.list_commands(ctx) if not self.commands[name].hidden]
+        entries = self.commands or summarized_commands()
+        shown = [(name, entry) for name, entry in entries.items() if not entry.hidden]
         width = max((len(name) for name, _ in shown), default=0)
         for name, entry in shown:
             heading = getattr(entry, "rich_help_panel", None) or "Commands"
@@ -87,6 +90,14 @@ class SectionedGroup(HabitGroup):
                 return None
             ctx = found.context_class(found, info_name=name, parent=ctx, **found.context_settings)
         return str(ctx.get_help())
+
+
+def summarized_commands() -> dict[str, TyperCommand]:
+    """The commands of the first level, with nothing but the texts that the list of commands shows."""
+    return {
+        name: TyperCommand(name, help=text, rich_help_panel=section, rich_markup_mode=None)
+        for name, section, text in SUMMARIES
+    }
 
 
 EPILOG = (
@@ -173,7 +184,10 @@ def main() -> None:
 
 
 def part_for(typed: Sequence[str]) -> typer.Typer:
-    """The application with only the group that the command line names, if it exists."""
+    """The application with only the group that the command line names, if it exists; without any for the list of
+    commands."""
+    if not typed or typed in (["-h"], ["--help"]):
+        return application(())
     place = first_word(typed, 0)
     named = [found for found in PLACES if place is not None and typed[place] in found.words]
     return application(named or PLACES)  # the whole one prints the known commands

@@ -19,6 +19,7 @@ from corral.cli.main import part_for
 from corral.cli.terminal.reference import reference
 from tests.unit.cli.runner import COMMAND, corral
 from tests.unit.client.scripted_server import as_json, scripted
+from tests.unit.scripts import load_script
 
 REFERENCE = Path(__file__).parents[4] / "docs" / "reference" / "cli.md"
 HEAVY = ("httpx", "fastapi", "sqlalchemy", "pydantic", "rich", "yaml", "psutil", "corral.server", "corral.stores")
@@ -136,13 +137,13 @@ def loaded_by(args: str, names: tuple[str, ...]) -> list[str]:
     return done.stdout.splitlines()[-1].split()
 
 
-def loaded_modules(script: str, **env: str) -> set[str]:
+def loaded_modules(script: str, *, exit_code: int = 0, **env: str) -> set[str]:
     """The modules that are loaded once a script has ended."""
     whole = f"import atexit, sys\natexit.register(lambda: print(*sys.modules, file=sys.stderr))\n{script}"
     done = subprocess.run(
         [sys.executable, "-c", whole], capture_output=True, text=True, timeout=60, env={**os.environ, **env}
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == exit_code, done.stderr
     return set(done.stderr.splitlines()[-1].split())
 
 
@@ -183,6 +184,25 @@ def test_the_version_is_printed_without_loading_commands_or_their_parser() -> No
     assert loaded_by("--version", (*HEAVY, "typer", "corral.cli.main", "corral.core.model")) == []
     printed = subprocess.run([sys.executable, "-m", "corral.cli.entry", "--version"], capture_output=True, text=True)
     assert printed.stdout == corral("--version").stdout
+
+
+@pytest.mark.parametrize("typed", [[], ["-h"], ["--help"]])
+def test_list_of_commands_is_printed_without_loading_the_commands(typed: list[str]) -> None:
+    program = f"import sys\nsys.argv = ['corral', *{typed}]\nfrom corral.cli.entry import main\nmain()"
+    areas = {
+        name.split(".")[2]
+        for name in loaded_modules(program, exit_code=0 if typed else 2)
+        if name.startswith("corral.cli.")
+    }
+    assert areas == {"command_summaries", "command_table", "entry", "habits", "main", "terminal"}
+
+
+def test_summaries_are_current_and_print_the_same_list_as_the_commands() -> None:
+    script = load_script("command_summaries.py")
+    assert script.TARGET.read_text(encoding="utf-8") == script.written(), "run: make openapi"
+    listed: Any = typer.main.get_command(part_for(["--help"]))
+    assert not listed.commands
+    assert listed.get_help(typer.Context(listed)) == COMMAND.get_help(typer.Context(COMMAND))
 
 
 def test_help_is_the_same_whether_it_is_asked_for_alone_or_among_options() -> None:
@@ -227,8 +247,8 @@ def test_of_a_command_line_only_what_it_names_is_put_together(before: tuple[str,
         assert {option.name for option in found[name,].params} == {option.name for option in ALL[name,].params}
 
 
-@pytest.mark.parametrize("typed", [[], ["--help"], ["jbos"], ["-o"], ["-o", "jobs"], ["--version"]])
-def test_without_a_command_all_commands_are_listed(typed: list[str]) -> None:
+@pytest.mark.parametrize("typed", [["jbos"], ["-o"], ["-o", "jobs"], ["--server", "x", "-h"]])
+def test_command_line_without_a_known_command_loads_all_commands(typed: list[str]) -> None:
     whole: Any = typer.main.get_command(part_for(typed))
     assert whole.commands.keys() == {path[0] for path in ALL if len(path) == 1}
 
