@@ -8,17 +8,15 @@ The addresses are those of RFC 5737 for documentation. `python cut_off.py NAMESP
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import os
 import subprocess
 import sys
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 from pathlib import Path
-from typing import IO
+from socket import socket
 
 ADDRESSES = IPv4Network("198.51.100.0/24")
-LOCKS = Path("/run/lock")
 NAMESPACES = Path("/run/netns")
 #: an address that no device has
 NO_DEVICE = "02:00:00:00:00:01"
@@ -28,17 +26,17 @@ CLONE_NEWNET = 0x40000000
 @dataclass(kw_only=True)
 class CutOff:
     number: int
-    _lock: IO[str] = field(repr=False)
+    _lock: socket = field(repr=False)
 
     @classmethod
     def take(cls) -> CutOff:
         """The first that no other test of this machine uses."""
+        # Not at the top: this module is also a program that other modules of tests are not there for.
+        from tests.servers.network_names import held
+
         for number in range(32):
-            lock = (LOCKS / f"corral-cut-off-{number}").open("w")
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                lock.close()
+            lock = held(f"corral-cut-off-{number}")
+            if lock is None:
                 continue
             taken = cls(number=number, _lock=lock)
             taken._remove()

@@ -8,7 +8,6 @@ a node or a pod leaves this machine.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import signal
 import subprocess
@@ -16,29 +15,27 @@ import time
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
-from typing import IO
+from socket import socket
+
+from tests.servers.network_names import held
 
 ADDRESSES = IPv4Network("198.18.0.0/15")
 #: how many clusters, with 4,096 addresses each
 CLUSTERS = 32
-LOCKS = Path("/run/lock")
 NAMESPACES = Path("/run/netns")
 
 
 @dataclass(kw_only=True)
 class ClusterNetwork:
     number: int
-    _lock: IO[str] = field(repr=False)
+    _lock: socket = field(repr=False)
 
     @classmethod
     def take(cls) -> ClusterNetwork:
         """The first that no cluster of this machine uses, without what an aborted one left in it."""
         for number in range(CLUSTERS):
-            lock = (LOCKS / f"corral-kubernetes-{number}").open("w")
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                lock.close()
+            lock = held(f"corral-kubernetes-{number}")
+            if lock is None:
                 continue
             network = cls(number=number, _lock=lock)
             network.remove()
