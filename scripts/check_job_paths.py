@@ -142,6 +142,7 @@ OWN_FILES: dict[str, str] = {
     "server/http/console_files.py": "the console",
     "server/datasets/dataset_access.py": "clones of histories, in the server's home",
     "server/datasets/dataset_sent.py": "notes about uploads, in the server's home",
+    "server/jobs/git_sources.py": "known hosts and certificates, in the server's home and of an operator",
     "server/wiring/foundation.py": "the server's home",
     "server/system/isolation.py": "the server's home",
     "server/wiring/home_lock.py": "the server's home",

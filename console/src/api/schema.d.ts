@@ -8664,6 +8664,30 @@ export interface components {
              */
             flavor?: string | null;
             /**
+             * Git
+             * @description The address of a Git repository: the program begins in a copy of one commit, which is fetched on the node.
+             * @default
+             */
+            git?: string;
+            /**
+             * Git Dir
+             * @description The directory of the repository in which the program begins.
+             * @default
+             */
+            git_dir?: string;
+            /**
+             * Git Ref
+             * @description A branch, a tag or a whole commit; empty: the repository's own branch.
+             * @default
+             */
+            git_ref?: string;
+            /**
+             * Git Secret
+             * @description The secret with a deploy key (SSH), or a token or USER:TOKEN (HTTPS).
+             * @default
+             */
+            git_secret?: string;
+            /**
              * Gpus
              * @description Per node: 0, a share below 1, or whole GPUs.
              * @default 0
@@ -8885,6 +8909,30 @@ export interface components {
              */
             flavor?: string | null;
             /**
+             * Git
+             * @description The address of a Git repository: the program begins in a copy of one commit, which is fetched on the node.
+             * @default
+             */
+            git?: string;
+            /**
+             * Git Dir
+             * @description The directory of the repository in which the program begins.
+             * @default
+             */
+            git_dir?: string;
+            /**
+             * Git Ref
+             * @description A branch, a tag or a whole commit; empty: the repository's own branch.
+             * @default
+             */
+            git_ref?: string;
+            /**
+             * Git Secret
+             * @description The secret with a deploy key (SSH), or a token or USER:TOKEN (HTTPS).
+             * @default
+             */
+            git_secret?: string;
+            /**
              * Gpus
              * @description Per node: 0, a share below 1, or whole GPUs.
              * @default 0
@@ -9098,6 +9146,30 @@ export interface components {
              * @description A flavor of the catalog.
              */
             flavor?: string | null;
+            /**
+             * Git
+             * @description The address of a Git repository: the program begins in a copy of one commit, which is fetched on the node.
+             * @default
+             */
+            git?: string;
+            /**
+             * Git Dir
+             * @description The directory of the repository in which the program begins.
+             * @default
+             */
+            git_dir?: string;
+            /**
+             * Git Ref
+             * @description A branch, a tag or a whole commit; empty: the repository's own branch.
+             * @default
+             */
+            git_ref?: string;
+            /**
+             * Git Secret
+             * @description The secret with a deploy key (SSH), or a token or USER:TOKEN (HTTPS).
+             * @default
+             */
+            git_secret?: string;
             /**
              * Gpus
              * @description Per node: 0, a share below 1, or whole GPUs.
@@ -9842,6 +9914,28 @@ export interface components {
              * @description The package at submission; later changes of the package have no effect.
              */
             flavor: string | null;
+            /**
+             * Git
+             * @description The address of its Git repository; shown like the command.
+             */
+            git?: string | null;
+            /**
+             * Git Commit
+             * @description The commit in which the program begins.
+             */
+            git_commit?: string | null;
+            /** Git Dir */
+            git_dir?: string | null;
+            /**
+             * Git Ref
+             * @description The branch, tag or commit as it was given.
+             */
+            git_ref?: string | null;
+            /**
+             * Git Secret
+             * @description The secret with the key or token, without its value.
+             */
+            git_secret?: string | null;
             /** Gpus */
             gpus: number;
             /** Grace Seconds */

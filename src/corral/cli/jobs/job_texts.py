@@ -55,6 +55,7 @@ def job_facts(job: JobView, now: float) -> list[tuple[str, str]]:
         ("Id", job["id"]),
         ("Name", job["name"]),
         *((row.title, str(job.get(row.attribute) or "")) for row in JOB_FIELDS.values() if row.title),
+        ("Commit", job.get("git_commit") or ""),
         ("User", job["user"]),
         ("Kind", job["kind"]),
         ("State", job["state"]),

@@ -160,6 +160,14 @@ class JobArray(TypedDict):
     env: NotRequired[dict[str, str] | None]
     #: A flavor of the catalog.
     flavor: NotRequired[str | None]
+    #: The address of a Git repository: the program begins in a copy of one commit, which is fetched on the node.
+    git: NotRequired[str]
+    #: The directory of the repository in which the program begins.
+    git_dir: NotRequired[str]
+    #: A branch, a tag or a whole commit; empty: the repository's own branch.
+    git_ref: NotRequired[str]
+    #: The secret with a deploy key (SSH), or a token or USER:TOKEN (HTTPS).
+    git_secret: NotRequired[str]
     #: Per node: 0, a share below 1, or whole GPUs.
     gpus: NotRequired[float]
     grace: NotRequired[float | str | None]
@@ -238,6 +246,14 @@ class JobCreate(TypedDict):
     env: NotRequired[dict[str, str] | None]
     #: A flavor of the catalog.
     flavor: NotRequired[str | None]
+    #: The address of a Git repository: the program begins in a copy of one commit, which is fetched on the node.
+    git: NotRequired[str]
+    #: The directory of the repository in which the program begins.
+    git_dir: NotRequired[str]
+    #: A branch, a tag or a whole commit; empty: the repository's own branch.
+    git_ref: NotRequired[str]
+    #: The secret with a deploy key (SSH), or a token or USER:TOKEN (HTTPS).
+    git_secret: NotRequired[str]
     #: Per node: 0, a share below 1, or whole GPUs.
     gpus: NotRequired[float]
     grace: NotRequired[float | str | None]
@@ -318,6 +334,14 @@ class JobClone(TypedDict):
     env: NotRequired[dict[str, str] | None]
     #: A flavor of the catalog.
     flavor: NotRequired[str | None]
+    #: The address of a Git repository: the program begins in a copy of one commit, which is fetched on the node.
+    git: NotRequired[str]
+    #: The directory of the repository in which the program begins.
+    git_dir: NotRequired[str]
+    #: A branch, a tag or a whole commit; empty: the repository's own branch.
+    git_ref: NotRequired[str]
+    #: The secret with a deploy key (SSH), or a token or USER:TOKEN (HTTPS).
+    git_secret: NotRequired[str]
     #: Per node: 0, a share below 1, or whole GPUs.
     gpus: NotRequired[float]
     grace: NotRequired[float | str | None]
@@ -608,6 +632,15 @@ class JobView(TypedDict):
     elastic: NotRequired[ElasticView | None]
     #: Estimated start of a waiting job; null: the job does not wait, or no estimate exists.
     estimated_start: NotRequired[EstimatedStartView | None]
+    #: The address of its Git repository; shown like the command.
+    git: NotRequired[str | None]
+    #: The commit in which the program begins.
+    git_commit: NotRequired[str | None]
+    git_dir: NotRequired[str | None]
+    #: The branch, tag or commit as it was given.
+    git_ref: NotRequired[str | None]
+    #: The secret with the key or token, without its value.
+    git_secret: NotRequired[str | None]
     #: Set if the owner was warned that the job does not use its GPUs; only set for a single job.
     idle_warning: NotRequired[IdleWarningView | None]
     #: As it was given: the name of an image, or an address.

@@ -298,12 +298,28 @@ def _admit_starting(work: Work, jobs: Sequence[Job], drafts: Sequence[JobDraft])
 
 
 def _check_surroundings(work: Work, caller: Caller, spec: JobSpec) -> None:
-    """Checks the environment of the program: its secrets, and its image, or the virtual environment on the node."""
+    """Checks the environment of the program: its secrets, its repository, and its image, or the virtual environment on
+    the node."""
     secrets.check_uses(work.tx, caller.name, spec.secrets)
+    _check_git(work, caller, spec)
     if spec.image is not None:
         images.check_source(work.tx, caller.name, spec.image)
         if spec.venv is not None:
             raise Invalid("an image brings its own environment: leave image or venv out", field="venv")
+
+
+def _check_git(work: Work, caller: Caller, spec: JobSpec) -> None:
+    if not spec.git:
+        for field in ("git_ref", "git_dir", "git_secret"):
+            if getattr(spec, field):
+                raise Invalid(f"{field} goes with a repository: give git, too", field=field)
+        return
+    if spec.workdir is not None:
+        raise Invalid("the job begins in its repository: leave workdir out, and give git_dir", field="workdir")
+    if not spec.git_commit:
+        raise Invalid("the commit of the repository was not looked up", field="git")
+    if spec.git_secret:
+        secrets.named(work.tx, caller.name, spec.git_secret, field="git_secret")
 
 
 def check_nodes(request: Request, kind: JobKind) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from corral.control.launch.packed_items import RESUMES, packed_command
-from corral.control.ports import Instance, LaunchOrder, StorageKind, StorageOrder
+from corral.control.ports import GitOrder, Instance, LaunchOrder, StorageKind, StorageOrder
 from corral.control.records import JobSpec
 from corral.control.storage.mounts import storage_orders, variable
 from corral.core.model import Job, JobKind, Node
@@ -56,6 +56,15 @@ def launch_order(
         storage=storage,
         secrets=spec.secrets,
         has_app=spec.has_app,
+        git=_git_order(spec),
+    )
+
+
+def _git_order(spec: JobSpec) -> GitOrder | None:
+    if not spec.git:
+        return None
+    return GitOrder(
+        url=spec.git, ref=spec.git_ref, commit=spec.git_commit, directory=spec.git_dir, secret=spec.git_secret
     )
 
 

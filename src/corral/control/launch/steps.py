@@ -29,6 +29,8 @@ class LaunchStage(Enum):
     WORKBENCH = auto()
     #: decrypt the job's secrets, and write those that are files
     SECRETS = auto()
+    #: decrypt the key of the job's Git repository, and let the command begin in its commit
+    GIT = auto()
     #: look up the image's address, and decrypt the login to pull it
     IMAGE = auto()
     #: check the user's access to volumes, and decrypt the secrets of buckets

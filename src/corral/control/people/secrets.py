@@ -74,6 +74,17 @@ def found(tx: Transaction, user: str, texts: Sequence[str]) -> dict[str, SecretR
         uses = parse_secrets(tuple(texts))
     except ValueError as error:
         raise Invalid(str(error), field="secrets") from None
+    known = _usable(tx, user)
+    return {use.name: _existing(known, use.name, field="secrets") for use in uses}
+
+
+def named(tx: Transaction, user: str, name: str, *, field: str) -> SecretRecord:
+    """The secret of this name that a job of this user may use. Raises Invalid."""
+    return _existing(_usable(tx, user), name, field=field)
+
+
+def _usable(tx: Transaction, user: str) -> dict[str, SecretRecord]:
+    """The secrets of the user and of the user's group by name; the user's own go first."""
     group = _group_of(tx, user)
     known: dict[str, SecretRecord] = {}
     for secret in tx.secrets.all():
@@ -81,12 +92,13 @@ def found(tx: Transaction, user: str, texts: Sequence[str]) -> dict[str, SecretR
         is_groups = group is not None and secret.owner == Account(kind=AccountKind.GROUP, name=group)
         if is_own or (is_groups and secret.name not in known):
             known[secret.name] = secret
-    missing = [use.name for use in uses if use.name not in known]
-    if missing:
-        raise Invalid(
-            f"there is no secret {missing[0]!r}: store it with corral secret set {missing[0]}", field="secrets"
-        )
-    return {use.name: known[use.name] for use in uses}
+    return known
+
+
+def _existing(known: Mapping[str, SecretRecord], name: str, *, field: str) -> SecretRecord:
+    if name not in known:
+        raise Invalid(f"there is no secret {name[:80]!r}: store it with corral secret set {name[:80]}", field=field)
+    return known[name]
 
 
 def key_of(secret: SecretRecord) -> Key:

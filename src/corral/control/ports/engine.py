@@ -103,6 +103,20 @@ class StorageOrder:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class GitOrder:
+    """The commit of a Git repository in which a program begins."""
+
+    url: str
+    #: the branch or tag by which the commit was found; "" for the repository's own branch
+    ref: str
+    commit: str
+    #: in the repository; "" is its top
+    directory: str = ""
+    #: the name of the secret with a key or token; "" without one
+    secret: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class LaunchOrder:
     """Everything an engine needs to run one attempt."""
 
@@ -128,6 +142,8 @@ class LaunchOrder:
     venv: str | None = None
     mounts: tuple[Mount, ...] = ()
     storage: tuple[StorageOrder, ...] = ()
+    #: the command begins in this commit; a launch step makes it a part of the command
+    git: GitOrder | None = None
     #: whether the command serves a page that corral opens for users
     has_app: bool = False
     #: secrets that the job names, and, once they are looked up, the variables that hold their values: never logged, nor

@@ -91,6 +91,14 @@ class JobSpec:
     #: DATASET or DATASET=PATH: outputs that become a version of the dataset when the job completes
     commit_outputs: str = ""
 
+    #: a Git repository in which the program begins: address, branch or tag as it was given, directory, and the name of
+    #: the secret with a key or token; the commit is looked up at the submission
+    git: str = ""
+    git_ref: str = ""
+    git_dir: str = ""
+    git_secret: str = ""
+    git_commit: str = ""
+
     @property
     def has_app(self) -> bool:
         return self.app is not None or self.app_port is not None

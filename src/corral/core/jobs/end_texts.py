@@ -72,6 +72,7 @@ END_TEXTS: Mapping[EndReason, EndText] = {
 
 #: Exit codes that shells and the kernel give, with what usually causes them.
 _USUAL_CAUSES: Mapping[int, str] = {
+    97: "97 means, for a job with --git, that the commit was not fetched: its log says why.",
     126: "126 means that the program may not be executed: `chmod +x` it.",
     127: "127 means that a shell did not find the program: check PATH, --venv and --image.",
     134: "134 means that the program aborted itself (SIGABRT).",

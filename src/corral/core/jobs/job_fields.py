@@ -252,6 +252,57 @@ _ROWS = (
         ),
     ),
     JobField(
+        name="git",
+        kept=Kept.SPEC,
+        is_private=True,
+        title="Git",
+        option=Option(
+            metavar="URL",
+            reset=("none", ""),
+            help={
+                SUBMIT: "A Git repository: the job begins in a commit of it; see --git-ref.",
+                CLONE: "Another Git repository; none: no repository.",
+            },
+        ),
+    ),
+    JobField(
+        name="git_ref",
+        kept=Kept.SPEC,
+        is_private=True,
+        option=Option(
+            metavar="REF",
+            help={
+                SUBMIT: "A branch, a tag or a whole commit; default: the repository's own branch.",
+                CLONE: "Another branch, tag or commit; a branch is looked up again.",
+            },
+        ),
+    ),
+    JobField(
+        name="git_dir",
+        kept=Kept.SPEC,
+        is_private=True,
+        option=Option(
+            metavar="DIR",
+            help={
+                SUBMIT: "The directory of the repository in which the program begins.",
+                CLONE: "Another directory of the repository.",
+            },
+        ),
+    ),
+    JobField(
+        name="git_secret",
+        kept=Kept.SPEC,
+        is_private=True,
+        option=Option(
+            metavar="NAME",
+            reset=("none", ""),
+            help={
+                SUBMIT: "The secret with the deploy key or token (`corral secret ls`).",
+                CLONE: "Another secret with a deploy key or token; none: no secret.",
+            },
+        ),
+    ),
+    JobField(
         name="image",
         kept=Kept.SPEC,
         is_private=True,

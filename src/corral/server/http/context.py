@@ -40,6 +40,7 @@ from corral.server.events.event_texts import EventTexts
 from corral.server.events.stream import EventFeed
 from corral.server.http.problems import RETRY_AFTER_SECONDS, Problem
 from corral.server.jobs.curve_files import CurveFiles
+from corral.server.jobs.git_sources import GitSources
 from corral.server.monitoring.server_metrics import ServerMetrics
 from corral.server.reports.report_worker import ReportWorker
 from corral.server.scheduling.estimate_worker import EstimateWorker
@@ -129,6 +130,8 @@ class ServerContext:
     audit: AuditNotes
     #: encrypts secrets for the store
     box: SecretBox
+    #: looks up commits of Git repositories
+    git_sources: GitSources
     #: signing in with providers
     sign_in: SignIn
     feed: EventFeed

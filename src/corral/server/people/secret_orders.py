@@ -67,7 +67,7 @@ class SecretOrders:
                 found = secrets.found(tables, order.user, order.secrets)
             except Refusal as refusal:
                 raise LaunchRefused(refusal.detail) from None
-        values = {name: self._unlocked(secret) for name, secret in found.items()}
+        values = {name: unlocked(self._box, secret) for name, secret in found.items()}
         env, files = {}, {}
         for use in parse_secrets(order.secrets):
             if use.is_file:
@@ -108,15 +108,6 @@ class SecretOrders:
                 log.error("the secret %s of %s cannot be read: %s", secret.name, secret.owner, error)
         return found
 
-    def _unlocked(self, secret: SecretRecord) -> str:
-        try:
-            return self._box.decrypt(secret.value)
-        except SecretUnreadable as error:
-            log.error("the secret %s of %s cannot be read: %s", secret.name, secret.owner, error)
-            raise LaunchRefused(
-                f"the secret {secret.name} cannot be read any more: set it again with corral secret set {secret.name}"
-            ) from None
-
     def _write(self, job_id: str, files: dict[str, str]) -> None:
         self._notes.mkdir(mode=0o700, exist_ok=True)
         (self._notes / job_id).touch(mode=0o600)
@@ -143,6 +134,17 @@ class SecretOrders:
         except NotPlain as error:
             log.warning("%s has replaced its directory: %s", job_id, error)
         (self._notes / job_id).unlink(missing_ok=True)
+
+
+def unlocked(box: SecretBox, secret: SecretRecord) -> str:
+    """The value of a secret. Raises LaunchRefused."""
+    try:
+        return box.decrypt(secret.value)
+    except SecretUnreadable as error:
+        log.error("the secret %s of %s cannot be read: %s", secret.name, secret.owner, error)
+        raise LaunchRefused(
+            f"the secret {secret.name} cannot be read any more: set it again with corral secret set {secret.name}"
+        ) from None
 
 
 def _write_files(home: Place, files: Mapping[str, str]) -> None:

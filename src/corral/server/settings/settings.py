@@ -45,6 +45,7 @@ from corral.server.settings.sections.policy_sections import (
 )
 from corral.server.settings.sections.scheduling_sections import AllocationSettings, ScalingSettings, SchedulingSettings
 from corral.server.settings.sections.server_sections import (
+    GitSettings,
     ImageSettings,
     LocalSettings,
     ServerSettings,
@@ -74,6 +75,7 @@ class SettingsFile(BaseModel):
     server: ServerSettings = ServerSettings()
     high_availability: HighAvailabilitySettings = HighAvailabilitySettings()
     images: ImageSettings = ImageSettings()
+    git: GitSettings = GitSettings()
     workbench: WorkbenchSettings = WorkbenchSettings()
     local: LocalSettings = LocalSettings()
     disk: DiskSettings = DiskSettings()

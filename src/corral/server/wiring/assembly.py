@@ -103,6 +103,7 @@ def assembled(
             context = replace(context, identities=handover.identities)
         parts.callback(context.readers.close)
         parts.callback(context.steps.close)
+        parts.callback(context.git_sources.close)
         parts.callback(context.reads.close)
         context.parts.start()
         parts.callback(context.parts.stop)
@@ -159,6 +160,7 @@ def context_of(
         throttle=_throttle(settings),
         audit=AuditNotes(written_by(controller)),
         box=box,
+        git_sources=base.git_sources,
         sign_in=SignIn(box=box, clock=clock),
         feed=base.feed,
         event_texts=EventTexts(),

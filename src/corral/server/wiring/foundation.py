@@ -30,6 +30,7 @@ from corral.server.auth.secret_box import SecretBox
 from corral.server.datasets.dataset_orders import DatasetOrders
 from corral.server.events.stream import EventFeed
 from corral.server.http.app import VERSION
+from corral.server.jobs.git_sources import GitSources
 from corral.server.jobs.image_orders import ImageOrders
 from corral.server.jobs.preset_files import install_helpers
 from corral.server.monitoring.server_metrics import ServerMetrics
@@ -84,6 +85,7 @@ class Foundation:
     workbenches: WorkbenchWatch
     volume_upkeep: VolumeUpkeep
     secret_orders: SecretOrders
+    git_sources: GitSources
     image_orders: ImageOrders
     mount_orders: MountOrders
     box: SecretBox
@@ -193,6 +195,7 @@ def built(
         secret_orders=SecretOrders(
             controller=controller, store=store, box=box, workspace=workspace, home=settings.home
         ),
+        git_sources=GitSources(store=store, box=box, settings=settings.git, home=settings.home),
         image_orders=ImageOrders(store=store, box=box),
         mount_orders=MountOrders(store=store, box=box),
         box=box,
@@ -243,6 +246,7 @@ def _launch_steps(foundation: Foundation) -> dict[LaunchStage, LaunchStep]:
         LaunchStage.DISK_ROOM: foundation.disk_guard,
         LaunchStage.WORKBENCH: foundation.workbenches,
         LaunchStage.SECRETS: foundation.secret_orders,
+        LaunchStage.GIT: foundation.git_sources,
         LaunchStage.IMAGE: foundation.image_orders,
         LaunchStage.VOLUMES: foundation.mount_orders,
         LaunchStage.DATASETS: DatasetOrders(store=foundation.store, settings=foundation.settings, box=foundation.box),

@@ -37,6 +37,10 @@ SAMPLES: dict[str, tuple[Any, Any]] = {
     "port": (8080, 0),
     "app_name": ("demo", "other"),
     "workdir": ("/data/a", "/data/b"),
+    "git": ("https://git.example/a.git", "git@git.example:b.git"),
+    "git_ref": ("main", "v1"),
+    "git_dir": ("a", "b/c"),
+    "git_secret": ("deploy", "wandb"),
     "image": ("registry.example/a:1", "registry.example/b:1"),
     "venv": ("/envs/a", "/envs/b"),
     "max_retries": (1, 9),
@@ -49,7 +53,7 @@ SAMPLES: dict[str, tuple[Any, Any]] = {
     "commit_outputs": ("weights=best", "weights"),
 }
 #: Fields that others of the samples exclude.
-EXCLUDED = frozenset({"venv", "port"})
+EXCLUDED = frozenset({"venv", "port", "git", "git_ref", "git_dir", "git_secret"})
 #: What corral itself writes into a job: its identity and its life. Everything else is a field of the table.
 LIFE = frozenset(
     [
@@ -117,6 +121,7 @@ OTHER_SPEC = frozenset(
         "items",
         "parameters",
         "mounts",
+        "git_commit",
         "task",
         "task_mode",
     ]

@@ -61,6 +61,10 @@ const FULL = {
   commit_outputs: "weights=best",
   image: "pytorch",
   venv: "/envs/torch",
+  git: "https://git.example.org/a.git",
+  git_ref: "main",
+  git_dir: "first",
+  git_secret: "deploy",
   after: ["j-1"],
   mounts: [MOUNT] as unknown as Job["mounts"],
 } satisfies Job;

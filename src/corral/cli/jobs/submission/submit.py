@@ -155,7 +155,8 @@ def merged(job_file: JobFile | None, flags: Mapping[str, Any]) -> dict[str, Any]
     for key in ("env", "labels"):
         if key in from_file and key in flags:
             body[key] = {**from_file[key], **flags[key]}
-    body.setdefault("workdir", os.getcwd())
+    if not body.get("git"):
+        body.setdefault("workdir", os.getcwd())
     if not body.get("command") and not body.get("preset") and not body.get("app"):
         raise WrongUsage(
             "command: there is nothing to run",

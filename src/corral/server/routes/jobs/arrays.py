@@ -20,10 +20,11 @@ async def submit_array(body: JobArray, caller: AnyCaller, context: Context) -> L
     """One job for every index of an array, or of a packed array a few jobs that run its items one after another: all
     of them or none."""
     [whole] = await filled(context, [body])
+    [draft] = await context.git_sources.with_commits(caller, [draft_of(whole)])
     if body.pack:
-        records = await context.execute(arrays.submit_packed, caller, draft_of(whole), parse_packed(body.array))
+        records = await context.execute(arrays.submit_packed, caller, draft, parse_packed(body.array))
     else:
-        records = await context.execute(arrays.submit_array, caller, draft_of(whole), parse_array(body.array))
+        records = await context.execute(arrays.submit_array, caller, draft, parse_array(body.array))
     return ListView(items=[job_view(record, caller) for record in records])
 
 

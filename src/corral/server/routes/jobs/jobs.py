@@ -42,6 +42,7 @@ from corral.server.http.problems import invalid_field
 from corral.server.http.query_times import time_of
 from corral.server.http.strict_route import problems, resource_router
 from corral.server.jobs.drafts import change_of, clone_of, draft_of, drafts_of
+from corral.server.jobs.git_sources import NEW_COMMIT
 from corral.server.jobs.preset_files import filled
 from corral.server.scheduling.estimate_worker import Current
 from corral.server.schemas.base import ListView
@@ -63,7 +64,8 @@ FilterText = Annotated[str, Field(min_length=1, max_length=253)]
 async def submit_job(body: JobCreate, caller: AnyCaller, context: Context) -> JobView:
     """Create a job and put it in its queue."""
     [whole] = await filled(context, [body])
-    [record] = await context.execute(jobs.submit, caller, [draft_of(whole)])
+    drafts = await context.git_sources.with_commits(caller, [draft_of(whole)])
+    [record] = await context.execute(jobs.submit, caller, drafts)
     return job_view(record, caller)
 
 
@@ -73,6 +75,8 @@ async def submit_jobs(body: JobBatch, caller: AnyCaller, context: Context) -> Li
     with in_list("jobs"):
         whole = await filled(context, body.jobs)
     drafts = drafts_of(whole)
+    with in_list("jobs"):
+        drafts = await context.git_sources.with_commits(caller, drafts)
     records = await context.execute(jobs.submit_batch, caller, drafts)
     return ListView(items=[job_view(record, caller) for record in records])
 
@@ -81,7 +85,8 @@ async def submit_jobs(body: JobBatch, caller: AnyCaller, context: Context) -> Li
 async def plan_job(body: JobCreate, caller: AnyCaller, context: Context) -> PlanView:
     """Dry run: what would happen to this job now. Nothing is changed."""
     [whole] = await filled(context, [body])
-    trial, now = await context.execute(_try_out, caller, _planned_draft(whole))
+    [draft] = await context.git_sources.with_commits(caller, [_planned_draft(whole)])
+    trial, now = await context.execute(_try_out, caller, draft)
     expected = None
     if trial.start is None and trial.job is not None and trial.snapshot is not None:
         look = partial(context.estimate_worker.estimate_new_job, trial.snapshot, trial.job, now)
@@ -219,7 +224,12 @@ async def requeue_job(job: str, caller: AnyCaller, context: Context) -> JobView:
 @router.post("/jobs/{job}/clone", status_code=201, operation_id="clone_job", responses=problems(403, 404, 409))
 async def clone_job(job: str, body: JobClone, caller: AnyCaller, context: Context) -> JobView:
     """Submit one of the caller's jobs again, with changes."""
-    return job_view(await context.execute(job_clone.clone, caller, job, clone_of(body)), caller)
+    change = clone_of(body)
+    if NEW_COMMIT & change.given:
+        original = await context.read(find_job, caller, job)
+        own = original.spec if original.job.user == caller.name else None
+        change = await context.git_sources.with_commit(caller, change, own)
+    return job_view(await context.execute(job_clone.clone, caller, job, change), caller)
 
 
 @router.post("/jobs/{job}/extend", operation_id="extend_job", responses=problems(404, 409))

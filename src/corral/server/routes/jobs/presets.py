@@ -65,7 +65,8 @@ async def run_preset(preset: str, body: PresetRun, caller: AnyCaller, context: C
     """Make a job of a preset and put it in its queue. The same as a job with `preset` and `parameters`."""
     existing_preset(await context.read(load_presets), preset)
     [whole] = await filled(context, [_submission(preset, body)])
-    [record] = await context.execute(jobs.submit, caller, [draft_of(whole)])
+    drafts = await context.git_sources.with_commits(caller, [draft_of(whole)])
+    [record] = await context.execute(jobs.submit, caller, drafts)
     return job_view(record, caller)
 
 

@@ -6,6 +6,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema, field_validator
 
+from corral.core.git_source import (
+    MAX_ADDRESS_CHARS,
+    MAX_DIRECTORY_CHARS,
+    MAX_REF_CHARS,
+    check_directory,
+    check_ref,
+    parse_address,
+)
 from corral.core.jobs.arrays import (
     MAX_ARRAY_INDEX,
     MAX_ARRAY_SIZE,
@@ -65,6 +73,12 @@ def _secrets(value: Any) -> Any:
         return value
     parse_secrets(tuple(values))
     return tuple(values)
+
+
+def _git(text: str) -> str:
+    if text:
+        parse_address(text)
+    return text
 
 
 _ARRAY = WithJsonSchema(
@@ -197,6 +211,20 @@ class JobCreate(JobSettings):
         "command finds in CORRAL_APP_PORT.",
     )
     app_name: Annotated[Text, Field(max_length=63)] = Field(default="", description="The name of the page.")
+    git: Annotated[Text, Field(max_length=MAX_ADDRESS_CHARS), AfterValidator(_git)] = Field(
+        default="",
+        description="The address of a Git repository: the program begins in a copy of one commit, which is fetched on "
+        "the node.",
+    )
+    git_ref: Annotated[Text, Field(max_length=MAX_REF_CHARS), AfterValidator(check_ref)] = Field(
+        default="", description="A branch, a tag or a whole commit; empty: the repository's own branch."
+    )
+    git_dir: Annotated[Text, Field(max_length=MAX_DIRECTORY_CHARS), AfterValidator(check_directory)] = Field(
+        default="", description="The directory of the repository in which the program begins."
+    )
+    git_secret: Annotated[Text, Field(max_length=63)] = Field(
+        default="", description="The secret with a deploy key (SSH), or a token or USER:TOKEN (HTTPS)."
+    )
     nodes: Annotated[int, Field(ge=1, le=10_000)] = 1
     grace: Grace | None = None
     max_retries: Annotated[int, Field(ge=0, le=100)] | None = None

@@ -142,6 +142,11 @@ class JobView(View):
     app_port: int | None = Field(default=None, description="The port at which the job's own program serves a page.")
     app_name: str = ""
     workdir: str | None
+    git: str | None = Field(default=None, description="The address of its Git repository; shown like the command.")
+    git_ref: str | None = Field(default=None, description="The branch, tag or commit as it was given.")
+    git_commit: str | None = Field(default=None, description="The commit in which the program begins.")
+    git_dir: str | None = None
+    git_secret: str | None = Field(default=None, description="The secret with the key or token, without its value.")
     image: str | None = Field(default=None, description="As it was given: the name of an image, or an address.")
     venv: str | None = None
     time_limit_seconds: Number | None
@@ -282,6 +287,7 @@ def job_view(
         parameters=dict(spec.parameters) if may_see_all else {},
         command=list(spec.command) if may_see_all else [],
         env=dict(spec.env) if may_see_all else {},
+        git_commit=spec.git_commit if may_see_all else None,
         checkpointed_at=rfc3339_or_none(job.checkpointed_at),
         hung_since=rfc3339_or_none(job.hung_since),
         slow_since=rfc3339_or_none(job.slow_since),

@@ -1,4 +1,4 @@
-"""The sections about the server and its machine: `storage`, `server`, `images`, `workbench`, `local`."""
+"""The sections about the server and its machine: `storage`, `server`, `images`, `git`, `workbench`, `local`."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from corral.server.settings.sections.section_rules import (
 
 _REGISTRY_PLACE = re.compile(r"(http://)?[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?")
 _HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:-]*")
+_HOST_PATTERN = re.compile(r"(\*\.)?[A-Za-z0-9][A-Za-z0-9.:-]*")
 
 
 class StorageSettings(Section):
@@ -117,6 +118,19 @@ class ImageSettings(Section):
     registries: Annotated[
         list[Annotated[str, matching(_REGISTRY_PLACE, "gitlab.example.org:5050")]], Field(max_length=100)
     ] = Field(default_factory=list)
+
+
+class GitSettings(Section):
+    """Git repositories of jobs."""
+
+    #: hosts whose repositories jobs may use, such as `git.example.org` or `*.example.org`; empty: all but this machine
+    hosts: Annotated[
+        list[Annotated[str, Field(max_length=253), matching(_HOST_PATTERN, "git.example.org")]], Field(max_length=100)
+    ] = Field(default_factory=list)
+    #: a file of SSH's known hosts: no other host is used; empty: the key of a host is kept when it is first used
+    known_hosts: Annotated[str, AfterValidator(whole_path)] = ""
+    #: a file of certificates (PEM) of authorities that are trusted beside those of the machines
+    authorities: Annotated[str, AfterValidator(whole_path)] = ""
 
 
 class WorkbenchSettings(Section):
