@@ -4,7 +4,7 @@
 
 Operations: a summary, a description of whole sentences, one tag, an operationId that begins with a verb that fits
 the method, documented errors. Parameters: a description, snake_case (headers as HTTP writes them). Schemas: an example
-that the schema allows.
+that the schema allows. Descriptions begin with a noun or a verb.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "reference" / "openapi.json"
+#: Descriptions name the thing first: "Jobs that wait", and not "Those that wait".
+CLAUSES = re.compile(r"(what|which|who|whose|how|when|those|that|its|it|the newest|all of them)\b", re.IGNORECASE)
 METHODS = ("get", "post", "put", "patch", "delete")
 #: Verbs with which operations begin, by method. A POST is an act of its own and may begin with any verb but these.
 VERBS = {
@@ -47,6 +49,7 @@ def problems(document: dict[str, Any]) -> Iterator[str]:
             *_parameters(operation),
         ):  # fmt: skip
             yield f"{place}: {found}"
+    yield from _fields(document["components"]["schemas"])
     yield from _examples(document["components"]["schemas"], document)
 
 
@@ -65,6 +68,8 @@ def _texts(operation: dict[str, Any]) -> Iterator[str]:
         yield "has no description"
     elif description[-1] not in ".)" or not (description[0].isupper() or description[0] in "`"):
         yield f"the description is no whole sentence: {description[:60]!r}"
+    elif CLAUSES.match(description):
+        yield f"the description begins without a noun or a verb: {description[:60]!r}"
     if len(operation.get("tags", [])) != 1:
         yield "must have one tag"
 
@@ -99,6 +104,14 @@ def _parameters(operation: dict[str, Any]) -> Iterator[str]:
             yield f"does not describe its parameter {one['name']!r}"
         if one["in"] != "header" and not re.fullmatch(r"[a-z]+(_[a-z0-9]+)*", one["name"]):
             yield f"parameter {one['name']!r} is not in snake_case"
+
+
+def _fields(schemas: dict[str, Any]) -> Iterator[str]:
+    for name, schema in schemas.items():
+        for field, found in {"": schema, **schema.get("properties", {})}.items():
+            description = found.get("description", "")
+            if CLAUSES.match(description):
+                yield f"schema {name}: {field}: the description begins without a noun or a verb: {description[:60]!r}"
 
 
 def _examples(schemas: dict[str, Any], document: dict[str, Any]) -> Iterator[str]:

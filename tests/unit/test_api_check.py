@@ -35,6 +35,11 @@ def test_the_description_of_this_version_keeps_them() -> None:
     [
         (lambda d: job(d).pop("description"), "has no description"),
         (lambda d: job(d).update(description="the job"), "no whole sentence"),
+        (lambda d: job(d).update(description="Those that wait."), "begins without a noun or a verb"),
+        (
+            lambda d: d["components"]["schemas"]["JobView"]["properties"]["gpus"].update(description="What it holds."),
+            "schema JobView: gpus: the description begins without a noun or a verb",
+        ),
         (lambda d: job(d).pop("summary"), "has no summary"),
         (lambda d: job(d).update(operationId="fetchJob"), "not in snake_case"),
         (lambda d: job(d).update(operationId="fetch_job"), "begins with 'fetch'"),

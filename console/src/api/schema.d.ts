@@ -316,7 +316,7 @@ export interface paths {
         };
         /**
          * List Known Apps
-         * @description Programs that `app` of a job can name.
+         * @description Web programs that the field `app` of a job can name.
          */
         get: operations["list_known_apps"];
         put?: never;
@@ -530,7 +530,7 @@ export interface paths {
         put?: never;
         /**
          * Test Provider
-         * @description All checks that are possible without a user signing in; each failed check has a hint.
+         * @description Run all checks that are possible without a user signing in; each failed check has a hint.
          */
         post: operations["test_provider"];
         delete?: never;
@@ -548,7 +548,8 @@ export interface paths {
         };
         /**
          * Finish Sign In
-         * @description The provider redirects the browser here. The answer sets a session, or shows the reason of the failure.
+         * @description Complete a sign-in: the provider redirects the browser here. The answer sets a session, or shows the reason of
+         *     the failure.
          */
         get: operations["finish_sign_in"];
         put?: never;
@@ -905,7 +906,7 @@ export interface paths {
         };
         /**
          * List Datasets
-         * @description The caller's own and those that are shared with the caller; operators see all.
+         * @description Datasets of the caller and those that are shared with the caller; operators see all.
          */
         get: operations["list_datasets"];
         put?: never;
@@ -1148,7 +1149,7 @@ export interface paths {
         };
         /**
          * List Dataset Versions
-         * @description The newest first.
+         * @description Versions of a dataset, the newest first.
          */
         get: operations["list_dataset_versions"];
         put?: never;
@@ -1462,7 +1463,7 @@ export interface paths {
         put?: never;
         /**
          * Delete Flavors
-         * @description All of them, or none.
+         * @description Delete several flavors: all of them or none.
          */
         post: operations["delete_flavors"];
         delete?: never;
@@ -1719,7 +1720,7 @@ export interface paths {
         };
         /**
          * Healthz
-         * @description The process is alive.
+         * @description Report that the process is alive.
          */
         get: operations["healthz"];
         put?: never;
@@ -1739,7 +1740,7 @@ export interface paths {
         };
         /**
          * List Images
-         * @description The caller's own, the public ones, and those that are shared with the caller; operators see all.
+         * @description Images of the caller, public ones, and those that are shared with the caller; operators see all.
          */
         get: operations["list_images"];
         put?: never;
@@ -2391,8 +2392,8 @@ export interface paths {
         put?: never;
         /**
          * Submit Array
-         * @description One job for every index of an array, or of a packed array a few jobs that run its items one after another: all
-         *     of them or none.
+         * @description Create one job for every index of an array, or for a packed array a few jobs that run its items one after
+         *     another: all of them or none.
          */
         post: operations["submit_array"];
         delete?: never;
@@ -2529,7 +2530,7 @@ export interface paths {
         head?: never;
         /**
          * Edit Maintenance Window
-         * @description Change the given fields. A window that is under way goes on with what it is now.
+         * @description Change the given fields. A window that is under way goes on with the new settings.
          */
         patch: operations["edit_maintenance_window"];
         trace?: never;
@@ -2632,7 +2633,7 @@ export interface paths {
         get?: never;
         /**
          * Set Inbox Settings
-         * @description The kinds that the caller does not want in the inbox.
+         * @description Set the kinds of events that are left out of the caller's inbox.
          */
         put: operations["set_inbox_settings"];
         post?: never;
@@ -2653,8 +2654,8 @@ export interface paths {
         put?: never;
         /**
          * Change Password
-         * @description Ends all sessions of the user; tokens stay valid unless `revoke_tokens` is set. A caller with a session gets a
-         *     new one, with its cookie; a caller with a token keeps that token.
+         * @description Change the caller's password. All sessions of the user end; tokens stay valid unless `revoke_tokens` is set. A
+         *     caller with a session gets a new one, with its cookie; a caller with a token keeps that token.
          */
         post: operations["change_password"];
         delete?: never;
@@ -2698,7 +2699,7 @@ export interface paths {
         put?: never;
         /**
          * Add Ssh Key
-         * @description A public key in OpenSSH's format: ed25519, ecdsa, rsa from 2048 bits, or of a security device.
+         * @description Add a public key in OpenSSH's format: ed25519, ecdsa, rsa from 2048 bits, or of a security device.
          */
         post: operations["add_ssh_key"];
         delete?: never;
@@ -3113,7 +3114,7 @@ export interface paths {
         put?: never;
         /**
          * Delete Packages
-         * @description All of them, or none.
+         * @description Delete several packages: all of them or none.
          */
         post: operations["delete_packages"];
         delete?: never;
@@ -3571,7 +3572,7 @@ export interface paths {
         put?: never;
         /**
          * Delete Queues
-         * @description All of them, or none.
+         * @description Delete several queues: all of them or none.
          */
         post: operations["delete_queues"];
         delete?: never;
@@ -3629,8 +3630,8 @@ export interface paths {
         };
         /**
          * Readyz
-         * @description The store and the home directory can be written, the controller works and every cluster was asked. A cluster that
-         *     does not answer is no reason: it is in the list of parts.
+         * @description Report whether the store and the home directory can be written, the controller works and every cluster was
+         *     asked. A cluster that does not answer is no reason: it is in the list of parts.
          */
         get: operations["readyz"];
         put?: never;
@@ -3787,7 +3788,7 @@ export interface paths {
         };
         /**
          * List Reports
-         * @description The newest first.
+         * @description Stored reports, the newest first.
          */
         get: operations["list_reports"];
         put?: never;
@@ -4145,7 +4146,7 @@ export interface paths {
         };
         /**
          * List Simulations
-         * @description The newest first, without their results.
+         * @description Simulations without their results, the newest first.
          */
         get: operations["list_simulations"];
         put?: never;
@@ -4438,7 +4439,7 @@ export interface paths {
         };
         /**
          * List Volumes
-         * @description The caller's own, and those that are shared with the caller; operators see all.
+         * @description Volumes of the caller and those that are shared with the caller; operators see all.
          */
         get: operations["list_volumes"];
         put?: never;
@@ -5101,7 +5102,7 @@ export interface components {
             group?: string | null;
             /**
              * Lasts
-             * @description How long; for a link at most 30 days, and 1 day if it is not given.
+             * @description Duration of the share; for a link at most 30 days, by default 1 day.
              */
             lasts?: (number | string) | null;
         };
@@ -5332,7 +5333,7 @@ export interface components {
             planned_at: string;
             /** Started At */
             started_at: string | null;
-            /** @description What the job has held and used. */
+            /** @description Resources held and used in the attempt. */
             usage?: components["schemas"]["UsageView"] | null;
         };
         /**
@@ -5393,7 +5394,7 @@ export interface components {
             charged_micro: number;
             /**
              * Ends At
-             * @description When the hard limit is reached if spending goes on as in the last seven days; null if it lasts.
+             * @description Time at which the hard limit is reached at the rate of the last seven days; null if it is not.
              */
             ends_at: string | null;
             /** Granted Micro */
@@ -5408,7 +5409,7 @@ export interface components {
             kind: components["schemas"]["AccountKind"];
             /**
              * Left Micro
-             * @description what is left of the hard limit; null without one
+             * @description Rest of the hard limit; null without one.
              */
             left_micro: number | null;
             /** Name */
@@ -5698,7 +5699,7 @@ export interface components {
             detail: string;
             /**
              * Hint
-             * @description How to fix the problem.
+             * @description Advice for fixing the problem.
              */
             hint: string;
             /** Name */
@@ -5850,17 +5851,17 @@ export interface components {
             nodes_ready: number;
             /**
              * Observed At
-             * @description When the engine was last observed; null before the first time.
+             * @description Time of the last observation of the engine; null before the first one.
              */
             observed_at: string | null;
             /**
              * Simulated
-             * @description Its GPUs are virtual: jobs are real, readings are made up.
+             * @description Whether the GPUs are virtual: jobs are real, readings are simulated.
              */
             simulated: boolean;
             /**
              * Since
-             * @description Since when this server has seen the engine answer, or not answer.
+             * @description Time since which this server has seen the engine answer, or not answer.
              */
             since: string | null;
         };
@@ -5982,7 +5983,7 @@ export interface components {
         CurvePointView: {
             /**
              * At
-             * @description When the program reported the value.
+             * @description Time at which the program reported the value.
              */
             at: string;
             /** Step */
@@ -6011,7 +6012,7 @@ export interface components {
         CurveView: {
             /**
              * Count
-             * @description How many points the program reported; `points` has some hundred of them.
+             * @description Number of points that the program reported; `points` has some hundred of them.
              */
             count: number;
             /**
@@ -6764,12 +6765,12 @@ export interface components {
         DrainView: {
             /**
              * Drained At
-             * @description When the last job had left; null while jobs are left.
+             * @description Time at which the last job had left; null while jobs are left.
              */
             drained_at: string | null;
             /**
              * Empty By
-             * @description When jobs that are left are displaced; null: jobs run to their end.
+             * @description Time at which remaining jobs are displaced; null: jobs run to their end.
              */
             empty_by: string | null;
             /**
@@ -7015,7 +7016,7 @@ export interface components {
         };
         /**
          * ExpectedBackView
-         * @description When the job is expected to run again: by p50 in half of the cases, by p90 in nine of ten.
+         * @description Time at which the job is expected to run again: by p50 in half of the cases, by p90 in nine of ten.
          * @example {
          *       "p50": "p50",
          *       "p90": "p90"
@@ -7176,7 +7177,7 @@ export interface components {
         FirstStepView: {
             /**
              * Done
-             * @description It follows from what is there, and becomes false again if that is removed.
+             * @description Whether the result of the step is there; false again if it is removed.
              */
             done: boolean;
             name: components["schemas"]["Step"];
@@ -7435,7 +7436,7 @@ export interface components {
         FunctionView: {
             /**
              * Description
-             * @description What its users may do, in English.
+             * @description Rights that the function gives, in English.
              */
             description: string;
             name: components["schemas"]["Function"];
@@ -7544,7 +7545,7 @@ export interface components {
             index: number[];
             /**
              * Job
-             * @description That job, if the caller may see it.
+             * @description Id of the job, if the caller may see it.
              */
             job: (string | null)[];
             /**
@@ -8027,7 +8028,7 @@ export interface components {
         HealthCheckCreate: {
             /**
              * Checks
-             * @description What is checked; null: as the configuration says.
+             * @description Checks to run; null: the checks of the configuration.
              */
             checks?: components["schemas"]["Check"][] | null;
             /**
@@ -8103,7 +8104,7 @@ export interface components {
             requested_by: string;
             /**
              * Skipped
-             * @description What was not checked, and why.
+             * @description Checks that were left out, each with the reason.
              */
             skipped: string[];
             state: components["schemas"]["CheckState"];
@@ -8576,7 +8577,7 @@ export interface components {
         };
         /**
          * IsolationView
-         * @description How jobs of different users are isolated from each other and from the server.
+         * @description Isolation of the jobs of different users from each other and from the server.
          * @example {
          *       "detail": "no GPU is free",
          *       "separation": "accounts"
@@ -8629,7 +8630,7 @@ export interface components {
             array: string;
             /**
              * Checkpoint Interval
-             * @description How often the program should save a checkpoint; null: the installation's default.
+             * @description Interval at which the program should save checkpoints; null: the installation's default.
              */
             checkpoint_interval?: (number | string) | null;
             /**
@@ -8650,7 +8651,7 @@ export interface components {
             cpus?: number;
             /**
              * Description
-             * @description What the job is for; every user who sees the job sees it.
+             * @description Purpose of the job, shown to every user who sees the job.
              * @default
              */
             description?: string;
@@ -8874,7 +8875,7 @@ export interface components {
             app_name?: string;
             /**
              * Checkpoint Interval
-             * @description How often the program should save a checkpoint; null: the installation's default.
+             * @description Interval at which the program should save checkpoints; null: the installation's default.
              */
             checkpoint_interval?: (number | string) | null;
             /**
@@ -8895,7 +8896,7 @@ export interface components {
             cpus?: number;
             /**
              * Description
-             * @description What the job is for; every user who sees the job sees it.
+             * @description Purpose of the job, shown to every user who sees the job.
              * @default
              */
             description?: string;
@@ -9112,7 +9113,7 @@ export interface components {
             app_name?: string;
             /**
              * Checkpoint Interval
-             * @description How often the program should save a checkpoint; null: the installation's default.
+             * @description Interval at which the program should save checkpoints; null: the installation's default.
              */
             checkpoint_interval?: (number | string) | null;
             /**
@@ -9133,7 +9134,7 @@ export interface components {
             cpus?: number;
             /**
              * Description
-             * @description What the job is for; every user who sees the job sees it.
+             * @description Purpose of the job, shown to every user who sees the job.
              * @default
              */
             description?: string;
@@ -9347,7 +9348,7 @@ export interface components {
         JobDiskView: {
             /**
              * Bytes
-             * @description Its directory, its working directory, local and temporary storage.
+             * @description Size of the job directory, the working directory, local and temporary storage.
              */
             bytes: number;
             /**
@@ -9357,7 +9358,7 @@ export interface components {
             limit_bytes: number | null;
             /**
              * Temporary Bytes
-             * @description Its temporary directory, and its changes to its image.
+             * @description Size of the temporary directory and of the changes to the image.
              */
             temporary_bytes: number;
             /**
@@ -9651,7 +9652,7 @@ export interface components {
         JobReceiptView: {
             /**
              * At
-             * @description When the job was asked to save and end.
+             * @description Time at which the job was asked to save and end.
              */
             at: string;
             /**
@@ -9661,7 +9662,7 @@ export interface components {
             attempt: number;
             /**
              * Back At
-             * @description When the next attempt was running.
+             * @description Time at which the next attempt was running.
              */
             back_at: string | null;
             /**
@@ -9671,7 +9672,7 @@ export interface components {
             detail: string;
             /**
              * Ended At
-             * @description When the attempt was over and the job waited again.
+             * @description Time at which the attempt was over and the job waited again.
              */
             ended_at: string | null;
             /** @description While the job waits: when it is expected to run again. */
@@ -9687,7 +9688,7 @@ export interface components {
             for_user: string;
             /**
              * Gpus
-             * @description What it held.
+             * @description GPUs that the job held.
              */
             gpus: number;
             /** Id */
@@ -9860,12 +9861,12 @@ export interface components {
             attempt_id: string | null;
             /**
              * Checkpoint Interval Seconds
-             * @description How often the program should save a checkpoint; null: the installation's default.
+             * @description Interval at which the program should save checkpoints; null: the installation's default.
              */
             checkpoint_interval_seconds: number | null;
             /**
              * Checkpointed At
-             * @description When the program last saved a checkpoint.
+             * @description Time at which the program last saved a checkpoint.
              */
             checkpointed_at: string | null;
             /**
@@ -10059,7 +10060,7 @@ export interface components {
             stopping_for: string | null;
             /** Time Limit Seconds */
             time_limit_seconds: number | null;
-            /** @description What the job has held and used in all its attempts; only set for a single job. */
+            /** @description Resources held and used in all attempts of the job; only set for a single job. */
             usage?: components["schemas"]["UsageView"] | null;
             /** User */
             user: string;
@@ -12529,7 +12530,7 @@ export interface components {
         MaintenanceCreate: {
             /**
              * Drain Before
-             * @description How long before, the nodes take no new jobs.
+             * @description Time before it in which the nodes take no new jobs.
              * @default 3600
              * @example 2592000
              * @example 43200m
@@ -12551,13 +12552,13 @@ export interface components {
             note?: string;
             /**
              * Since
-             * @description When the nodes are to be empty; left out: now.
+             * @description Time at which the nodes are to be empty; left out: now.
              */
             since?: string | null;
             /**
              * Until
              * Format: date-time
-             * @description When the nodes take jobs again.
+             * @description Time at which the nodes take jobs again.
              * @example 2026-01-03T18:00:00Z
              */
             until: string;
@@ -12639,7 +12640,7 @@ export interface components {
             note: string;
             /**
              * Since
-             * @description When the present occurrence begins, or else the next.
+             * @description Time at which the present occurrence begins, or else the next.
              */
             since: string;
             state: components["schemas"]["MaintenanceState"];
@@ -12937,7 +12938,7 @@ export interface components {
         };
         /**
          * NamesDelete
-         * @description All of them, or none.
+         * @description Names of the objects to delete: all of them or none.
          * @example {
          *       "names": [
          *         "resnet"
@@ -13383,7 +13384,7 @@ export interface components {
             group?: string | null;
             /**
              * Operators
-             * @description Those of the subjects that become operators; the others are scientists.
+             * @description Subjects that become operators; the others become scientists.
              */
             operators?: string[];
             /** Provider */
@@ -13538,7 +13539,7 @@ export interface components {
         OptionsView: {
             /**
              * Functions
-             * @description What a permission group can allow.
+             * @description Functions that a permission group can allow.
              */
             functions: components["schemas"]["FunctionView"][];
             /** Ordering Policies */
@@ -14267,7 +14268,7 @@ export interface components {
             cluster: string | null;
             /**
              * Detail
-             * @description What is wrong; of a healthy part, what there is to know.
+             * @description Description of the problem; of a healthy part, a note.
              */
             detail: string;
             /** Healthy */
@@ -14294,7 +14295,7 @@ export interface components {
             node: string | null;
             /**
              * Restarts
-             * @description How often it was started again, or worked again after a failure.
+             * @description Number of restarts, and of recoveries after a failure.
              */
             restarts: number;
             /**
@@ -14455,7 +14456,7 @@ export interface components {
             ahead_count: number;
             /** Detail */
             detail: string;
-            /** @description When the job would start. */
+            /** @description Time at which the job would start. */
             estimate?: components["schemas"]["EstimateView"] | null;
             /** Nodes */
             nodes: string[];
@@ -14794,7 +14795,7 @@ export interface components {
         PredictionView: {
             /**
              * Like
-             * @description What those runs have in common with the job.
+             * @description Properties that those runs have in common with the job.
              */
             like: string;
             /** P50 Seconds */
@@ -15065,7 +15066,7 @@ export interface components {
             money_micro?: number;
             /**
              * Weight Micro
-             * @description How many GPU-hours an hour of this model counts for.
+             * @description GPU-hours that one hour of this model counts for.
              * @default 1000000
              */
             weight_micro?: number;
@@ -15472,7 +15473,7 @@ export interface components {
             blocking?: "strict" | "backfill";
             /**
              * Description
-             * @description What the queue is for.
+             * @description Purpose of the queue.
              * @default
              */
             description?: string;
@@ -15546,7 +15547,7 @@ export interface components {
             blocking?: "strict" | "backfill";
             /**
              * Description
-             * @description What the queue is for.
+             * @description Purpose of the queue.
              * @default
              */
             description?: string;
@@ -15882,7 +15883,7 @@ export interface components {
         ReceiptView: {
             /**
              * At
-             * @description When the job was asked to save and end.
+             * @description Time at which the job was asked to save and end.
              */
             at: string;
             /**
@@ -15892,7 +15893,7 @@ export interface components {
             attempt: number;
             /**
              * Back At
-             * @description When the next attempt was running.
+             * @description Time at which the next attempt was running.
              */
             back_at: string | null;
             /**
@@ -15902,7 +15903,7 @@ export interface components {
             detail: string;
             /**
              * Ended At
-             * @description When the attempt was over and the job waited again.
+             * @description Time at which the attempt was over and the job waited again.
              */
             ended_at: string | null;
             /** @description While the job waits: when it is expected to run again. */
@@ -15918,7 +15919,7 @@ export interface components {
             for_user: string;
             /**
              * Gpus
-             * @description What it held.
+             * @description GPUs that the job held.
              */
             gpus: number;
             /** Id */
@@ -17029,7 +17030,7 @@ export interface components {
         };
         /**
          * Scope
-         * @description How far a token reaches, within what its user may do.
+         * @description Reach of a token, within the rights of its user.
          * @enum {string}
          */
         Scope: "read" | "jobs" | "full";
@@ -17133,7 +17134,7 @@ export interface components {
         };
         /**
          * Separation
-         * @description How jobs of different users are isolated from each other and from the server.
+         * @description Isolation of the jobs of different users from each other and from the server.
          * @enum {string}
          */
         Separation: "accounts" | "shared_accounts" | "single_user";
@@ -17191,7 +17192,7 @@ export interface components {
         ServerView: {
             /**
              * Alive
-             * @description It was seen within the last seconds, by the clock of the store.
+             * @description Whether the server was seen within the last seconds, by the clock of the store.
              */
             alive: boolean;
             /**
@@ -17450,7 +17451,7 @@ export interface components {
             cycles: components["schemas"]["CountsView"];
             /**
              * Differences
-             * @description The newest first.
+             * @description Differences from the live policy, the newest first.
              */
             differences: components["schemas"]["ShadowDifferenceView"][];
             last_cycle: components["schemas"]["LastCycleView"] | null;
@@ -17953,7 +17954,7 @@ export interface components {
             headline: components["schemas"]["HeadlineView"] | null;
             /**
              * History Since
-             * @description When the history of jobs begins, if that is later than `since`: the time from then on is replayed.
+             * @description Begin of the history of jobs if it is later than `since`: the replay begins there.
              */
             history_since: string | null;
             /** Id */
@@ -19024,7 +19025,7 @@ export interface components {
             cluster?: string | null;
             /**
              * Description
-             * @description What the volume is for.
+             * @description Purpose of the volume.
              * @default
              */
             description?: string;
@@ -19064,7 +19065,7 @@ export interface components {
         VolumeEdit: {
             /**
              * Description
-             * @description What the volume is for.
+             * @description Purpose of the volume.
              */
             description?: string | null;
             /**
@@ -19432,7 +19433,7 @@ export interface components {
             cpus?: number;
             /**
              * Description
-             * @description What the job is for; every user who sees the job sees it.
+             * @description Purpose of the job, shown to every user who sees the job.
              * @default
              */
             description?: string;

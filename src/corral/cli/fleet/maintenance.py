@@ -41,7 +41,9 @@ EveryOption = Annotated[
 ]
 DrainOption = Annotated[
     str | None,
-    typer.Option("--drain-before", metavar="TIME", help="How long before, the nodes take no new jobs; default: 1h."),
+    typer.Option(
+        "--drain-before", metavar="TIME", help="The nodes take no new jobs for this time before it; default: 1h."
+    ),
 ]
 NoteOption = Annotated[str | None, typer.Option(help="What is done.")]
 

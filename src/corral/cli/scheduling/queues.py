@@ -174,7 +174,7 @@ class QueueOptions:
     """The settings of a queue that `create` and `edit` have options for."""
 
     description: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="What the queue is for, at most 500 characters.")
+        str | None, typer.Option(metavar="TEXT", help="Purpose of the queue, at most 500 characters.")
     ] = None
     policy: Annotated[
         str | None, typer.Option(help="The order of waiting jobs: fair-share, priority, fcfs, shortest or weighted.")

@@ -51,7 +51,7 @@ def create(
     ] = None,
     prefix: Annotated[str | None, typer.Option(help="The part of the bucket that the volume contains.")] = None,
     description: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="What the volume is for, at most 500 characters.")
+        str | None, typer.Option(metavar="TEXT", help="Purpose of the volume, at most 500 characters.")
     ] = None,
 ) -> None:
     """Create a volume of your own, within your quota."""
@@ -130,7 +130,7 @@ def resize(
 def edit(
     terminal: Terminal,
     volume: VolumeArgument,
-    description: Annotated[str, typer.Option(metavar="TEXT", help="What the volume is for, at most 500 characters.")],
+    description: Annotated[str, typer.Option(metavar="TEXT", help="Purpose of the volume, at most 500 characters.")],
 ) -> None:
     """Change the description of a volume. `corral volume resize` changes the size."""
     with terminal.client() as client:

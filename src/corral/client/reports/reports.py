@@ -19,7 +19,7 @@ class Reports:
         self._transport = transport
 
     def list(self, *, limit: int | None = None) -> Iterator[ReportView]:
-        """The newest first."""
+        """Stored reports, the newest first."""
         return self._transport.pages("/reports", limit=limit)
 
     def get(self, report_id: str) -> ReportView:

@@ -127,7 +127,7 @@ class GpuColumns(TypedDict):
     allocated: list[float]
     #: Owner of the job that holds the largest share; null if no job holds it.
     owner: list[int | None]
-    #: That job, if the caller may see it.
+    #: Id of the job, if the caller may see it.
     job: list[str | None]
     utilization: list[float | None]
     #: Share of the GPU's memory in use, 0 to 1.
@@ -256,7 +256,7 @@ Check = Literal["compute", "memory", "pcie", "disk", "network", "dcgm"]
 class HealthCheckCreate(TypedDict):
     #: A GPU, or a node: all its GPUs.
     target: str
-    #: What is checked; null: as the configuration says.
+    #: Checks to run; null: the checks of the configuration.
     checks: NotRequired[list[Check] | None]
 
 
@@ -296,7 +296,7 @@ class HealthCheckView(TypedDict):
     is_simulated: bool
     measurements: list[MeasurementView]
     problems: list[CheckProblemView]
-    #: What was not checked, and why.
+    #: Checks that were left out, each with the reason.
     skipped: list[str]
 
 
@@ -307,14 +307,14 @@ class HealthChecksStarted(TypedDict):
 class ClusterView(TypedDict):
     name: str
     engine: str
-    #: Its GPUs are virtual: jobs are real, readings are made up.
+    #: Whether the GPUs are virtual: jobs are real, readings are simulated.
     simulated: bool
     healthy: bool
     #: The engine's error message; empty while the engine answers.
     detail: str
-    #: When the engine was last observed; null before the first time.
+    #: Time of the last observation of the engine; null before the first one.
     observed_at: str | None
-    #: Since when this server has seen the engine answer, or not answer.
+    #: Time since which this server has seen the engine answer, or not answer.
     since: str | None
     nodes: int
     nodes_ready: int
@@ -335,7 +335,7 @@ MaintenanceState = Literal["upcoming", "draining", "active", "over"]
 class MaintenanceView(TypedDict):
     name: str
     nodes: list[str]
-    #: When the present occurrence begins, or else the next.
+    #: Time at which the present occurrence begins, or else the next.
     since: str
     until: str
     #: Days from one occurrence to the next; null if there is only one.
@@ -354,9 +354,9 @@ class MaintenanceView(TypedDict):
 class DrainView(TypedDict):
     started_at: str
     started_by: str
-    #: When jobs that are left are displaced; null: jobs run to their end.
+    #: Time at which remaining jobs are displaced; null: jobs run to their end.
     empty_by: str | None
-    #: When the last job had left; null while jobs are left.
+    #: Time at which the last job had left; null while jobs are left.
     drained_at: str | None
     #: The maintenance window after which the node takes jobs again.
     maintenance: str | None
@@ -467,14 +467,14 @@ class ScoreView(TypedDict):
 class MaintenanceCreate(TypedDict):
     name: str
     nodes: list[str]
-    #: When the nodes take jobs again.
+    #: Time at which the nodes take jobs again.
     until: str
-    #: How long before, the nodes take no new jobs.
+    #: Time before it in which the nodes take no new jobs.
     drain_before: NotRequired[float | str]
     #: Days until it is repeated at the same time of the day by the server's clock; left out: once.
     every_days: NotRequired[int | None]
     note: NotRequired[str]
-    #: When the nodes are to be empty; left out: now.
+    #: Time at which the nodes are to be empty; left out: now.
     since: NotRequired[str | None]
 
 
@@ -489,7 +489,7 @@ class MaintenanceEdit(TypedDict):
 
 
 class NamesDelete(TypedDict):
-    """All of them, or none."""
+    """Names of the objects to delete: all of them or none."""
 
     names: list[str]
 

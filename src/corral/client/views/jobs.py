@@ -62,7 +62,7 @@ class ChangePreviewView(TypedDict):
 
 class CurvePointView(TypedDict):
     step: int
-    #: When the program reported the value.
+    #: Time at which the program reported the value.
     at: str
     #: Null if the program reported a value that is not finite.
     value: float | None
@@ -73,7 +73,7 @@ class CurveView(TypedDict):
     name: str
     #: `curves.jsonl`, or the directory of the event file in the job's output directory.
     source: str
-    #: How many points the program reported; `points` has some hundred of them.
+    #: Number of points that the program reported; `points` has some hundred of them.
     count: int
     #: By step: the lowest and highest of each stretch.
     points: list[CurvePointView]
@@ -148,14 +148,14 @@ class JobArray(TypedDict):
     app: NotRequired[str | None]
     #: The name of the page.
     app_name: NotRequired[str]
-    #: How often the program should save a checkpoint; null: the installation's default.
+    #: Interval at which the program should save checkpoints; null: the installation's default.
     checkpoint_interval: NotRequired[float | str | None]
     #: Required, unless a preset sets it.
     command: NotRequired[list[str]]
     #: DATASET or DATASET=PATH: its outputs, or this part, become a version when the job completes.
     commit_outputs: NotRequired[str]
     cpus: NotRequired[float]
-    #: What the job is for; every user who sees the job sees it.
+    #: Purpose of the job, shown to every user who sees the job.
     description: NotRequired[str]
     env: NotRequired[dict[str, str] | None]
     #: A flavor of the catalog.
@@ -234,14 +234,14 @@ class JobCreate(TypedDict):
     app: NotRequired[str | None]
     #: The name of the page.
     app_name: NotRequired[str]
-    #: How often the program should save a checkpoint; null: the installation's default.
+    #: Interval at which the program should save checkpoints; null: the installation's default.
     checkpoint_interval: NotRequired[float | str | None]
     #: Required, unless a preset sets it.
     command: NotRequired[list[str]]
     #: DATASET or DATASET=PATH: its outputs, or this part, become a version when the job completes.
     commit_outputs: NotRequired[str]
     cpus: NotRequired[float]
-    #: What the job is for; every user who sees the job sees it.
+    #: Purpose of the job, shown to every user who sees the job.
     description: NotRequired[str]
     env: NotRequired[dict[str, str] | None]
     #: A flavor of the catalog.
@@ -322,14 +322,14 @@ class JobClone(TypedDict):
     app: NotRequired[str | None]
     #: The name of the page.
     app_name: NotRequired[str]
-    #: How often the program should save a checkpoint; null: the installation's default.
+    #: Interval at which the program should save checkpoints; null: the installation's default.
     checkpoint_interval: NotRequired[float | str | None]
     #: Required, unless a preset sets it.
     command: NotRequired[list[str]]
     #: DATASET or DATASET=PATH: its outputs, or this part, become a version when the job completes.
     commit_outputs: NotRequired[str]
     cpus: NotRequired[float]
-    #: What the job is for; every user who sees the job sees it.
+    #: Purpose of the job, shown to every user who sees the job.
     description: NotRequired[str]
     env: NotRequired[dict[str, str] | None]
     #: A flavor of the catalog.
@@ -499,11 +499,11 @@ class IdleWarningView(TypedDict):
 class JobDiskView(TypedDict):
     """The disk use of a running job on its node, as it was last measured."""
 
-    #: Its directory, its working directory, local and temporary storage.
+    #: Size of the job directory, the working directory, local and temporary storage.
     bytes: int
     #: Above it the job fails with `disk_quota`; requested local storage comes on top.
     limit_bytes: int | None
-    #: Its temporary directory, and its changes to its image.
+    #: Size of the temporary directory and of the changes to the image.
     temporary_bytes: int
     #: The job is evicted at 90 % of it.
     temporary_limit_bytes: int | None
@@ -534,7 +534,7 @@ class PredictionView(TypedDict):
     p90_seconds: float
     #: Number of completed runs that the prediction is based on.
     samples: int
-    #: What those runs have in common with the job.
+    #: Properties that those runs have in common with the job.
     like: str
 
 
@@ -586,9 +586,9 @@ class JobView(TypedDict):
     hung_since: str | None
     #: Since when the program does far fewer steps per minute than before.
     slow_since: str | None
-    #: How often the program should save a checkpoint; null: the installation's default.
+    #: Interval at which the program should save checkpoints; null: the installation's default.
     checkpoint_interval_seconds: float | None
-    #: When the program last saved a checkpoint.
+    #: Time at which the program last saved a checkpoint.
     checkpointed_at: str | None
     #: null: no similar job has completed yet.
     predicted: PredictionView | None
@@ -655,7 +655,7 @@ class JobView(TypedDict):
     preset: NotRequired[str | None]
     #: Secrets that the job gets, without their values; shown like the command.
     secrets: NotRequired[list[str] | None]
-    #: What the job has held and used in all its attempts; only set for a single job.
+    #: Resources held and used in all attempts of the job; only set for a single job.
     usage: NotRequired[UsageView | None]
     venv: NotRequired[str | None]
 
@@ -670,7 +670,7 @@ class AttemptView(TypedDict):
     end_reason: str | None
     exit_code: int | None
     message: str
-    #: What the job has held and used.
+    #: Resources held and used in the attempt.
     usage: NotRequired[UsageView | None]
 
 
@@ -846,7 +846,7 @@ class PlanView(TypedDict):
     nodes: list[str]
     reasons: list[ReasonView]
     ahead_count: int
-    #: When the job would start.
+    #: Time at which the job would start.
     estimate: NotRequired[EstimateView | None]
     #: null: the job would be refused.
     would_start: NotRequired[WouldStartView | None]

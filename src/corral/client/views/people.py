@@ -63,7 +63,7 @@ Step = Literal["password", "gpus", "job", "people", "channel", "backup", "submit
 
 class FirstStepView(TypedDict):
     name: Step
-    #: It follows from what is there, and becomes false again if that is removed.
+    #: Whether the result of the step is there; false again if it is removed.
     done: bool
 
 
@@ -171,11 +171,11 @@ class BudgetView(TypedDict):
     refunded_micro: int
     #: charges - refunds - grants of this period
     spent_micro: int
-    #: what is left of the hard limit; null without one
+    #: Rest of the hard limit; null without one.
     left_micro: int | None
     #: grants - charges + refunds since the first entry
     balance_micro: int
-    #: When the hard limit is reached if spending goes on as in the last seven days; null if it lasts.
+    #: Time at which the hard limit is reached at the rate of the last seven days; null if it is not.
     ends_at: str | None
 
 
@@ -294,7 +294,7 @@ class SshKeyView(TypedDict):
     created_at: str
 
 
-#: How far a token reaches, within what its user may do.
+#: Reach of a token, within the rights of its user.
 Scope = Literal["read", "jobs", "full"]
 
 
@@ -397,7 +397,7 @@ class OnboardCreate(TypedDict):
     subjects: list[str]
     #: Group of new users; null means no group.
     group: NotRequired[str | None]
-    #: Those of the subjects that become operators; the others are scientists.
+    #: Subjects that become operators; the others become scientists.
     operators: NotRequired[list[str]]
 
 
@@ -454,7 +454,7 @@ class PricePut(TypedDict):
 
     model: str
     money_micro: NotRequired[int]
-    #: How many GPU-hours an hour of this model counts for.
+    #: GPU-hours that one hour of this model counts for.
     weight_micro: NotRequired[int]
 
 
@@ -524,7 +524,7 @@ class CheckView(TypedDict):
     name: str
     state: Literal["ok", "warn", "fail"]
     detail: str
-    #: How to fix the problem.
+    #: Advice for fixing the problem.
     hint: str
 
 

@@ -43,7 +43,7 @@ class EstimateAccuracyView(TypedDict):
 
 
 class ExpectedBackView(TypedDict):
-    """When the job is expected to run again: by p50 in half of the cases, by p90 in nine of ten."""
+    """Time at which the job is expected to run again: by p50 in half of the cases, by p90 in nine of ten."""
 
     p50: str
     p90: str
@@ -51,7 +51,7 @@ class ExpectedBackView(TypedDict):
 
 class JobReceiptView(TypedDict):
     id: int
-    #: When the job was asked to save and end.
+    #: Time at which the job was asked to save and end.
     at: str
     rule: PreemptionRule
     #: The rule with its numbers.
@@ -66,15 +66,15 @@ class JobReceiptView(TypedDict):
     for_job: str
     for_job_name: str
     for_user: str
-    #: What it held.
+    #: GPUs that the job held.
     gpus: float
     #: Work that was not saved when the job was asked to end; once `saved` is known, the lost work.
     lost_gpu_seconds: float
     #: Whether the program saved between the warning and its end; null until known.
     saved: bool | None
-    #: When the attempt was over and the job waited again.
+    #: Time at which the attempt was over and the job waited again.
     ended_at: str | None
-    #: When the next attempt was running.
+    #: Time at which the next attempt was running.
     back_at: str | None
     #: While the job waits: when it is expected to run again.
     expected_back: ExpectedBackView | None
@@ -115,7 +115,7 @@ class ReceiptView(TypedDict):
     """One job was preempted for another. Both owners and operators see the receipt."""
 
     id: int
-    #: When the job was asked to save and end.
+    #: Time at which the job was asked to save and end.
     at: str
     rule: PreemptionRule
     #: The rule with its numbers.
@@ -130,15 +130,15 @@ class ReceiptView(TypedDict):
     for_job: str
     for_job_name: str
     for_user: str
-    #: What it held.
+    #: GPUs that the job held.
     gpus: float
     #: Work that was not saved when the job was asked to end; once `saved` is known, the lost work.
     lost_gpu_seconds: float
     #: Whether the program saved between the warning and its end; null until known.
     saved: bool | None
-    #: When the attempt was over and the job waited again.
+    #: Time at which the attempt was over and the job waited again.
     ended_at: str | None
-    #: When the next attempt was running.
+    #: Time at which the next attempt was running.
     back_at: str | None
     #: While the job waits: when it is expected to run again.
     expected_back: ExpectedBackView | None
@@ -214,7 +214,7 @@ class QueueCreate(TypedDict):
     #: strict: later jobs of the same GPU model wait for the first one. A new queue has the setting scheduling.blocking
     #: unless this is given.
     blocking: NotRequired[Literal["strict", "backfill"]]
-    #: What the queue is for.
+    #: Purpose of the queue.
     description: NotRequired[str]
     #: Groups that may use the queue besides the group that owns its pool.
     groups: NotRequired[list[str]]
@@ -240,7 +240,7 @@ class QueueEdit(TypedDict):
     #: strict: later jobs of the same GPU model wait for the first one. A new queue has the setting scheduling.blocking
     #: unless this is given.
     blocking: NotRequired[Literal["strict", "backfill"]]
-    #: What the queue is for.
+    #: Purpose of the queue.
     description: NotRequired[str]
     #: Groups that may use the queue besides the group that owns its pool.
     groups: NotRequired[list[str]]

@@ -176,7 +176,7 @@ class VolumeCreate(TypedDict):
     type: Literal["block", "filesystem", "object"]
     #: Null: the only cluster.
     cluster: NotRequired[str | None]
-    #: What the volume is for.
+    #: Purpose of the volume.
     description: NotRequired[str]
     #: For an object volume: the object store.
     object_store: NotRequired[str | None]
@@ -189,7 +189,7 @@ class VolumeCreate(TypedDict):
 class VolumeEdit(TypedDict):
     """Changes to a volume. Fields that are left out keep their values."""
 
-    #: What the volume is for.
+    #: Purpose of the volume.
     description: NotRequired[str | None]
     #: A volume can only grow.
     size: NotRequired[float | str | None]

@@ -7,12 +7,12 @@ from typing import Any, Literal, TypedDict
 
 from corral.client.views.people import Function
 
-#: How jobs of different users are isolated from each other and from the server.
+#: Isolation of the jobs of different users from each other and from the server.
 Separation = Literal["accounts", "shared_accounts", "single_user"]
 
 
 class IsolationView(TypedDict):
-    """How jobs of different users are isolated from each other and from the server."""
+    """Isolation of the jobs of different users from each other and from the server."""
 
     #: accounts: each user has an account of the machine; shared_accounts: some users share one; single_user: jobs run
     #: as the server's own account and can change everything that it stores.
@@ -73,11 +73,11 @@ class PartStatusView(TypedDict):
     #: The node on which a daemon runs.
     node: str | None
     healthy: bool
-    #: What is wrong; of a healthy part, what there is to know.
+    #: Description of the problem; of a healthy part, a note.
     detail: str
     #: Since when it is healthy, or not, as far as this server has seen.
     since: str
-    #: How often it was started again, or worked again after a failure.
+    #: Number of restarts, and of recoveries after a failure.
     restarts: int
     #: Kept after the part works again.
     last_error: str | None
@@ -88,7 +88,7 @@ class PartStatusView(TypedDict):
 
 class FunctionView(TypedDict):
     name: Function
-    #: What its users may do, in English.
+    #: Rights that the function gives, in English.
     description: str
 
 
@@ -117,7 +117,7 @@ class OptionsView(TypedDict):
 
     ordering_policies: list[OrderingPolicyView]
     placement_policies: list[OptionView]
-    #: What a permission group can allow.
+    #: Functions that a permission group can allow.
     functions: list[FunctionView]
 
 
@@ -166,7 +166,7 @@ class ServerView(TypedDict):
     pid: int
     version: str
     role: ServerRole
-    #: It was seen within the last seconds, by the clock of the store.
+    #: Whether the server was seen within the last seconds, by the clock of the store.
     alive: bool
     may_lead: bool
     #: Why it may not lead.

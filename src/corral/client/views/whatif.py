@@ -189,7 +189,7 @@ class SimulationView(TypedDict):
     source: SimulationSource
     since: str
     until: str
-    #: When the history of jobs begins, if that is later than `since`: the time from then on is replayed.
+    #: Begin of the history of jobs if it is later than `since`: the replay begins there.
     history_since: str | None
     base: dict[str, Any]
     candidate: dict[str, Any]
@@ -271,7 +271,7 @@ class ShadowView(TypedDict):
     cycles: CountsView
     behind_cycles: int
     last_cycle: LastCycleView | None
-    #: The newest first.
+    #: Differences from the live policy, the newest first.
     differences: list[ShadowDifferenceView]
 
 

@@ -23,7 +23,7 @@ class AppLinkView(TypedDict):
 class AppShareCreate(TypedDict):
     #: Share with this group; null: make a link.
     group: NotRequired[str | None]
-    #: How long; for a link at most 30 days, and 1 day if it is not given.
+    #: Duration of the share; for a link at most 30 days, by default 1 day.
     lasts: NotRequired[float | str | None]
 
 
@@ -103,7 +103,7 @@ class WorkbenchCreate(TypedDict):
 
     name: str
     cpus: NotRequired[float]
-    #: What the job is for; every user who sees the job sees it.
+    #: Purpose of the job, shown to every user who sees the job.
     description: NotRequired[str]
     env: NotRequired[dict[str, str] | None]
     #: A flavor of the catalog.

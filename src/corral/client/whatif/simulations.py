@@ -20,7 +20,7 @@ class Simulations:
         self._transport = transport
 
     def list(self, *, limit: int | None = None) -> Iterator[SimulationView]:
-        """The newest first, without results."""
+        """Simulations without their results, the newest first."""
         return self._transport.pages("/simulations", limit=limit)
 
     def get(self, simulation_id: str) -> SimulationView:

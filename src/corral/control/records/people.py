@@ -44,7 +44,7 @@ USUAL_FUNCTIONS = frozenset(Function) - {Function.SEE_OTHERS_JOBS}
 
 
 class Scope(StrEnum):
-    """How far a token reaches, within what its user may do."""
+    """Reach of a token, within the rights of its user."""
 
     #: look, change nothing
     READ = "read"

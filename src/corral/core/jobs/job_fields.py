@@ -62,10 +62,10 @@ _ROWS = (
         option=Option(
             metavar="TEXT",
             help={
-                SUBMIT: "What the job is for, at most 500 characters.",
-                CLONE: "What the job is for.",
-                EDIT: "What the job is for; can be changed at any time.",
-                PRESET_RUN: "What the job is for, at most 500 characters.",
+                SUBMIT: "Purpose of the job, at most 500 characters.",
+                CLONE: "Purpose of the job.",
+                EDIT: "Purpose of the job; can be changed at any time.",
+                PRESET_RUN: "Purpose of the job, at most 500 characters.",
                 WORKBENCH_CREATE: "What the workbench is for, at most 500 characters.",
             },
         ),

@@ -30,7 +30,7 @@ _PASSABLE = ("jobs", *ENGINES, "volumes", "scratch", "objects", "dataset-cache")
 
 
 class Separation(StrEnum):
-    """How jobs of different users are isolated from each other and from the server."""
+    """Isolation of the jobs of different users from each other and from the server."""
 
     #: every user has an account of the machine
     ACCOUNTS = "accounts"

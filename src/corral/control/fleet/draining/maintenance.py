@@ -77,7 +77,8 @@ def create(work: Work, caller: Caller, name: str, draft: MaintenanceDraft) -> Ma
 
 
 def edit(work: Work, caller: Caller, name: str, draft: MaintenanceDraft) -> MaintenanceRecord:
-    """Change some of it. A window that is under way goes on with what it is now: nodes that it lost come back."""
+    """Change the given fields. A window that is under way goes on with the new settings: removed nodes return to
+    use."""
     require_operator(caller, "plan maintenance")
     before = existing(work.state, name)
     if state_of(before, work.now) is MaintenanceState.OVER:

@@ -57,7 +57,7 @@ async def list_datasets(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> ListView[DatasetView]:
-    """The caller's own and those that are shared with the caller; operators see all."""
+    """Datasets of the caller and those that are shared with the caller; operators see all."""
     wanted = {"name": name, "owner": owner, "target": target}
 
     def read(tx: Transaction) -> ListView[DatasetView]:
@@ -110,7 +110,7 @@ async def share_dataset(dataset: str, body: DatasetSharesPut, caller: AnyCaller,
 async def list_dataset_versions(
     dataset: str, caller: AnyCaller, context: Context, limit: Limit = 50, cursor: Cursor = None
 ) -> ListView[VersionView]:
-    """The newest first."""
+    """Versions of a dataset, the newest first."""
     before = _before(cursor)
 
     def read(tx: Transaction) -> ListView[VersionView]:

@@ -82,7 +82,7 @@ async def delete_flavor(name: str, caller: Operator, context: Context) -> Respon
 
 @router.post("/flavors:delete", operation_id="delete_flavors", responses=problems(403, 404, 409))
 async def delete_flavors(body: NamesDelete, caller: Operator, context: Context) -> DeletedView:
-    """All of them, or none."""
+    """Delete several flavors: all of them or none."""
     return DeletedView(deleted=await context.execute(catalog.delete_flavors, caller, body.names))
 
 
@@ -138,7 +138,7 @@ async def delete_package(name: str, caller: Operator, context: Context) -> Respo
 
 @router.post("/packages:delete", operation_id="delete_packages", responses=problems(403, 404))
 async def delete_packages(body: NamesDelete, caller: Operator, context: Context) -> DeletedView:
-    """All of them, or none."""
+    """Delete several packages: all of them or none."""
     return DeletedView(deleted=await context.execute(catalog.delete_packages, caller, body.names))
 
 

@@ -49,7 +49,7 @@ async def get_maintenance_window(name: str, caller: AnyCaller, context: Context)
 async def edit_maintenance_window(
     name: str, body: MaintenanceEdit, caller: Operator, context: Context
 ) -> MaintenanceView:
-    """Change the given fields. A window that is under way goes on with what it is now."""
+    """Change the given fields. A window that is under way goes on with the new settings."""
     await context.execute(maintenance.edit, caller, name, draft_of(body))
     return await _shown(context, name)
 

@@ -17,8 +17,8 @@ router = resource_router("", "jobs")
 
 @router.post("/jobs:array", status_code=201, operation_id="submit_array", responses=problems(403, 409))
 async def submit_array(body: JobArray, caller: AnyCaller, context: Context) -> ListView[JobView]:
-    """One job for every index of an array, or of a packed array a few jobs that run its items one after another: all
-    of them or none."""
+    """Create one job for every index of an array, or for a packed array a few jobs that run its items one after
+    another: all of them or none."""
     [whole] = await filled(context, [body])
     [draft] = await context.git_sources.with_commits(caller, [draft_of(whole)])
     if body.pack:

@@ -41,7 +41,7 @@ Platform = Annotated[bool, Query(description="The platform's login instead of th
 async def list_images(
     caller: AnyCaller, context: Context, limit: Limit = 50, cursor: Cursor = None
 ) -> ListView[ImageView]:
-    """The caller's own, the public ones, and those that are shared with the caller; operators see all."""
+    """Images of the caller, public ones, and those that are shared with the caller; operators see all."""
     found = await context.read(images.visible, caller)
     views = [_view(image, caller) for image in found]
     return page_of(views, key=lambda view: (view.name, view.owner), limit=limit, cursor=cursor)

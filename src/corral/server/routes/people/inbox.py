@@ -50,7 +50,7 @@ async def read_inbox(body: InboxRead, caller: AnyCaller, context: Context) -> In
 
 @router.put("/settings", operation_id="set_inbox_settings", responses=problems(403))
 async def set_inbox_settings(body: InboxSettings, caller: AnyCaller, context: Context) -> InboxStateView:
-    """The kinds that the caller does not want in the inbox."""
+    """Set the kinds of events that are left out of the caller's inbox."""
     try:
         kinds = [InboxKind(word) for word in body.muted]
     except ValueError:

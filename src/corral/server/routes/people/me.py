@@ -56,8 +56,8 @@ async def edit_me(body: ProfileEdit, identity: SignedIn, caller: AnyCaller, cont
 
 @router.post("/password", status_code=204, operation_id="change_password", responses=problems(403, 429))
 async def change_password(body: PasswordChange, caller: AnyCaller, identity: SignedIn, context: Context) -> Response:
-    """Ends all sessions of the user; tokens stay valid unless `revoke_tokens` is set. A caller with a session gets a
-    new one, with its cookie; a caller with a token keeps that token."""
+    """Change the caller's password. All sessions of the user end; tokens stay valid unless `revoke_tokens` is set. A
+    caller with a session gets a new one, with its cookie; a caller with a token keeps that token."""
     await check_pace(context, caller.name, caller.source)
     user = await context.read(user_accounts.existing, caller.name)
     if not await context.passwords.matches(user.password_hash, body.old):

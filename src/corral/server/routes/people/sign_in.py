@@ -114,7 +114,8 @@ router.add_api_route(
     responses={**_REDIRECT, **_ANSWERS},
 )
 async def finish_sign_in(id: str, request: Request, context: Context) -> Response:
-    """The provider redirects the browser here. The answer sets a session, or shows the reason of the failure."""
+    """Complete a sign-in: the provider redirects the browser here. The answer sets a session, or shows the reason of
+    the failure."""
     try:
         answer = await _finished(id, request, context)
     except (Refusal, ProviderFailed) as error:

@@ -92,7 +92,7 @@ async def delete_provider(id: str, caller: Operator, context: Context) -> Respon
 
 @router.post("/auth/providers/{id}/test", operation_id="test_provider", responses=problems(403, 404))
 async def test_provider(id: str, request: Request, caller: Operator, context: Context) -> ProviderTestView:
-    """All checks that are possible without a user signing in; each failed check has a hint."""
+    """Run all checks that are possible without a user signing in; each failed check has a hint."""
     provider = await context.read(sign_in_providers.existing, id)
     checks = await context.sign_in.test(provider, redirect_uri=callback_uri(request, context, id))
     return ProviderTestView(

@@ -27,7 +27,7 @@ async def list_ssh_keys(
 
 @router.post("", status_code=201, operation_id="add_ssh_key", responses=problems(403, 409))
 async def add_ssh_key(body: SshKeyCreate, caller: AnyCaller, context: Context) -> SshKeyView:
-    """A public key in OpenSSH's format: ed25519, ecdsa, rsa from 2048 bits, or of a security device."""
+    """Add a public key in OpenSSH's format: ed25519, ecdsa, rsa from 2048 bits, or of a security device."""
     key = await context.execute(ssh_keys.add, caller, new_key_id(), body.name, body.public_key)
     await context.steps.do(caller.name, context.workbenches.sync_keys, caller.name)
     return ssh_key_view(key)

@@ -47,7 +47,7 @@ REPORT_HEADERS = {
 async def list_reports(
     caller: Operator, context: Context, limit: Limit = 50, cursor: Cursor = None
 ) -> ListView[ReportView]:
-    """The newest first."""
+    """Stored reports, the newest first."""
     try:
         page = await context.read(lambda tables: tables.reports.page(cursor=cursor, limit=limit))
     except ValueError as error:

@@ -71,7 +71,7 @@ async def delete_queue(name: str, caller: Operator, context: Context) -> Respons
 
 @router.post(":delete", operation_id="delete_queues", responses=problems(403, 404, 409))
 async def delete_queues(body: NamesDelete, caller: Operator, context: Context) -> DeletedView:
-    """All of them, or none."""
+    """Delete several queues: all of them or none."""
     return DeletedView(deleted=await context.execute(queues.delete_many, caller, body.names))
 
 

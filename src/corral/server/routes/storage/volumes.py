@@ -49,7 +49,7 @@ async def list_volumes(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> ListView[VolumeView]:
-    """The caller's own, and those that are shared with the caller; operators see all."""
+    """Volumes of the caller and those that are shared with the caller; operators see all."""
     found = [
         volume
         for volume in await context.read(volumes.visible, caller)

@@ -73,15 +73,15 @@ async def remove_licence(caller: Operator, context: Context) -> Response:
 @router.get(f"{PREFIX}/healthz", operation_id="healthz")
 @router.get("/healthz", include_in_schema=False)
 async def healthz() -> HealthView:
-    """The process is alive."""
+    """Report that the process is alive."""
     return HealthView(status="ok")
 
 
 @router.get(f"{PREFIX}/readyz", operation_id="readyz", responses={503: problems(503)[503]})
 @router.get("/readyz", include_in_schema=False)
 async def readyz(context: Context) -> HealthView:
-    """The store and the home directory can be written, the controller works and every cluster was asked. A cluster that
-    does not answer is no reason: it is in the list of parts."""
+    """Report whether the store and the home directory can be written, the controller works and every cluster was
+    asked. A cluster that does not answer is no reason: it is in the list of parts."""
     missing = [part.detail for part in await parts_of(context) if part.is_needed and not part.healthy]
     if missing:
         raise Problem(503, "Not ready", "Not ready: " + "; ".join(missing) + ".", slug="not-ready")

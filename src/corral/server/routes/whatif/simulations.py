@@ -39,7 +39,7 @@ router = resource_router("/simulations", "simulations")
 async def list_simulations(
     caller: Operator, context: Context, limit: Limit = 50, cursor: Cursor = None
 ) -> ListView[SimulationView]:
-    """The newest first, without their results."""
+    """Simulations without their results, the newest first."""
     try:
         page = await context.read(lambda tables: tables.simulations.page(cursor=cursor, limit=limit))
     except ValueError as error:

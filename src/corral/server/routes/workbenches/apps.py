@@ -55,7 +55,7 @@ async def list_apps(
 
 @router.get("/known", operation_id="list_known_apps", responses=problems())
 async def list_known_apps(caller: AnyCaller) -> ListView[KnownAppView]:
-    """Programs that `app` of a job can name."""
+    """Web programs that the field `app` of a job can name."""
     return ListView(items=known_app_views(), next_cursor=None)
 
 

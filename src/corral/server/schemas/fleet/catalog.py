@@ -110,7 +110,7 @@ class PackageView(View):
 
 
 class NamesDelete(Body):
-    """All of them, or none."""
+    """Names of the objects to delete: all of them or none."""
 
     names: Names
 

@@ -27,7 +27,7 @@ class GpuColumns(View):
     owner: list[int | None] = Field(
         description="Owner of the job that holds the largest share; null if no job holds it."
     )
-    job: list[str | None] = Field(description="That job, if the caller may see it.")
+    job: list[str | None] = Field(description="Id of the job, if the caller may see it.")
     utilization: list[float | None]
     memory: list[float | None] = Field(description="Share of the GPU's memory in use, 0 to 1.")
     temperature: list[float | None] = Field(description="Celsius.")

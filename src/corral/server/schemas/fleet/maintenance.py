@@ -28,13 +28,13 @@ DrainTime = Annotated[Duration, Field(ge=0, le=MOST_DRAIN_SECONDS), described_bo
 class MaintenanceCreate(Body):
     name: Label
     nodes: Nodes
-    since: Moment | None = Field(default=None, description="When the nodes are to be empty; left out: now.")
-    until: Moment = Field(description="When the nodes take jobs again.")
+    since: Moment | None = Field(default=None, description="Time at which the nodes are to be empty; left out: now.")
+    until: Moment = Field(description="Time at which the nodes take jobs again.")
     every_days: EveryDays | None = Field(
         default=None,
         description="Days until it is repeated at the same time of the day by the server's clock; left out: once.",
     )
-    drain_before: DrainTime = Field(default=3600.0, description="How long before, the nodes take no new jobs.")
+    drain_before: DrainTime = Field(default=3600.0, description="Time before it in which the nodes take no new jobs.")
     note: Note = ""
 
 
@@ -50,7 +50,7 @@ class MaintenanceEdit(Body):
 class MaintenanceView(View):
     name: str
     nodes: list[str]
-    since: str = Field(description="When the present occurrence begins, or else the next.")
+    since: str = Field(description="Time at which the present occurrence begins, or else the next.")
     until: str
     every_days: int | None = Field(description="Days from one occurrence to the next; null if there is only one.")
     drain_before_seconds: Number

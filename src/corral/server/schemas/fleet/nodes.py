@@ -114,8 +114,8 @@ class NodeDrain(Body):
 class DrainView(View):
     started_at: str
     started_by: str
-    empty_by: str | None = Field(description="When jobs that are left are displaced; null: jobs run to their end.")
-    drained_at: str | None = Field(description="When the last job had left; null while jobs are left.")
+    empty_by: str | None = Field(description="Time at which remaining jobs are displaced; null: jobs run to their end.")
+    drained_at: str | None = Field(description="Time at which the last job had left; null while jobs are left.")
     maintenance: str | None = Field(description="The maintenance window after which the node takes jobs again.")
 
 
@@ -155,11 +155,13 @@ class GpuMark(Body):
 class ClusterView(View):
     name: str
     engine: str
-    simulated: bool = Field(description="Its GPUs are virtual: jobs are real, readings are made up.")
+    simulated: bool = Field(description="Whether the GPUs are virtual: jobs are real, readings are simulated.")
     healthy: bool
     detail: str = Field(description="The engine's error message; empty while the engine answers.")
-    observed_at: str | None = Field(description="When the engine was last observed; null before the first time.")
-    since: str | None = Field(description="Since when this server has seen the engine answer, or not answer.")
+    observed_at: str | None = Field(
+        description="Time of the last observation of the engine; null before the first one."
+    )
+    since: str | None = Field(description="Time since which this server has seen the engine answer, or not answer.")
     nodes: int
     nodes_ready: int
     gpus: int

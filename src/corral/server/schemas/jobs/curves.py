@@ -10,14 +10,14 @@ from corral.server.schemas.base import View, rfc3339
 
 class CurvePointView(View):
     step: int
-    at: str = Field(description="When the program reported the value.")
+    at: str = Field(description="Time at which the program reported the value.")
     value: float | None = Field(description="Null if the program reported a value that is not finite.")
 
 
 class CurveView(View):
     name: str = Field(description="The name that the program gave; with its directory for several TensorBoard runs.")
     source: str = Field(description="`curves.jsonl`, or the directory of the event file in the job's output directory.")
-    count: int = Field(description="How many points the program reported; `points` has some hundred of them.")
+    count: int = Field(description="Number of points that the program reported; `points` has some hundred of them.")
     points: list[CurvePointView] = Field(description="By step: the lowest and highest of each stretch.")
 
 

@@ -142,7 +142,7 @@ Mounts = Annotated[list[Annotated[Text, Field(min_length=1, max_length=700)] | M
 class JobSettings(Body):
     """Fields that jobs of every kind have, workbenches included."""
 
-    description: Note = Field(default="", description="What the job is for; every user who sees the job sees it.")
+    description: Note = Field(default="", description="Purpose of the job, shown to every user who sees the job.")
     gpus: Gpus = Field(default=0, description="Per node: 0, a share below 1, or whole GPUs.")
     cpus: Cpus = 0
     memory: Size = 0
@@ -249,7 +249,8 @@ class JobCreate(JobSettings):
         "preempted never gets GPUs that are guaranteed to other queues.",
     )
     checkpoint_interval: CheckpointInterval | None = Field(
-        default=None, description="How often the program should save a checkpoint; null: the installation's default."
+        default=None,
+        description="Interval at which the program should save checkpoints; null: the installation's default.",
     )
     commit_outputs: Annotated[Text, Field(max_length=1000)] = Field(
         default="",

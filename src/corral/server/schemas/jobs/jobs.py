@@ -51,7 +51,7 @@ class PredictionView(View):
     p50_seconds: Number
     p90_seconds: Number
     samples: int = Field(description="Number of completed runs that the prediction is based on.")
-    like: str = Field(description="What those runs have in common with the job.")
+    like: str = Field(description="Properties that those runs have in common with the job.")
 
 
 class IdleWarningView(View):
@@ -65,11 +65,11 @@ class IdleWarningView(View):
 class JobDiskView(View):
     """The disk use of a running job on its node, as it was last measured."""
 
-    bytes: int = Field(description="Its directory, its working directory, local and temporary storage.")
+    bytes: int = Field(description="Size of the job directory, the working directory, local and temporary storage.")
     limit_bytes: int | None = Field(
         description="Above it the job fails with `disk_quota`; requested local storage comes on top."
     )
-    temporary_bytes: int = Field(description="Its temporary directory, and its changes to its image.")
+    temporary_bytes: int = Field(description="Size of the temporary directory and of the changes to the image.")
     temporary_limit_bytes: int | None = Field(description="The job is evicted at 90 % of it.")
 
 
@@ -162,12 +162,12 @@ class JobView(View):
     )
     slow_since: str | None = Field(description="Since when the program does far fewer steps per minute than before.")
     checkpoint_interval_seconds: Number | None = Field(
-        description="How often the program should save a checkpoint; null: the installation's default."
+        description="Interval at which the program should save checkpoints; null: the installation's default."
     )
     commit_outputs: str = Field(
         default="", description="DATASET or DATASET=PATH: outputs that become a version when the job completes."
     )
-    checkpointed_at: str | None = Field(description="When the program last saved a checkpoint.")
+    checkpointed_at: str | None = Field(description="Time at which the program last saved a checkpoint.")
     predicted: PredictionView | None = Field(description="null: no similar job has completed yet.")
     created_at: str
     queued_at: str | None
@@ -203,7 +203,7 @@ class JobView(View):
     mounts: list[MountView] = Field(default_factory=list, description="Shown to its owner and to operators only.")
     array: ArrayView | None = None
     usage: UsageView | None = Field(
-        default=None, description="What the job has held and used in all its attempts; only set for a single job."
+        default=None, description="Resources held and used in all attempts of the job; only set for a single job."
     )
     disk: JobDiskView | None = Field(
         default=None,
@@ -230,7 +230,7 @@ class AttemptView(View):
     end_reason: str | None
     exit_code: int | None
     message: str
-    usage: UsageView | None = Field(default=None, description="What the job has held and used.")
+    usage: UsageView | None = Field(default=None, description="Resources held and used in the attempt.")
 
 
 def allocation_view(allocation: Allocation) -> AllocationView:

@@ -14,7 +14,7 @@ from corral.server.schemas.base import Body, Text, View, rfc3339, rfc3339_or_non
 class HealthCheckCreate(Body):
     target: Annotated[Text, Field(min_length=1, max_length=253)] = Field(description="A GPU, or a node: all its GPUs.")
     checks: Annotated[list[Annotated[Check, Field(strict=False)]], Field(max_length=10)] | None = Field(
-        default=None, description="What is checked; null: as the configuration says."
+        default=None, description="Checks to run; null: the checks of the configuration."
     )
 
 
@@ -44,7 +44,7 @@ class HealthCheckView(View):
     is_simulated: bool = Field(description="The GPU is virtual: the rates are those of the processor.")
     measurements: list[MeasurementView]
     problems: list[CheckProblemView]
-    skipped: list[str] = Field(description="What was not checked, and why.")
+    skipped: list[str] = Field(description="Checks that were left out, each with the reason.")
 
 
 class HealthChecksStarted(View):

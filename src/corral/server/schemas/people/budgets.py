@@ -21,7 +21,7 @@ class PricePut(Body):
     """The price of one hour of a whole GPU of a model, in millionths."""
 
     model: Label
-    weight_micro: Micro = Field(default=MICRO, description="How many GPU-hours an hour of this model counts for.")
+    weight_micro: Micro = Field(default=MICRO, description="GPU-hours that one hour of this model counts for.")
     money_micro: Micro = 0
 
 
@@ -73,10 +73,10 @@ class BudgetView(View):
     charged_micro: int
     refunded_micro: int
     spent_micro: int = Field(description="charges - refunds - grants of this period")
-    left_micro: int | None = Field(description="what is left of the hard limit; null without one")
+    left_micro: int | None = Field(description="Rest of the hard limit; null without one.")
     balance_micro: int = Field(description="grants - charges + refunds since the first entry")
     ends_at: str | None = Field(
-        description="When the hard limit is reached if spending goes on as in the last seven days; null if it lasts."
+        description="Time at which the hard limit is reached at the rate of the last seven days; null if it is not."
     )
 
 

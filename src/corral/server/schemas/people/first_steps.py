@@ -10,7 +10,7 @@ from corral.server.schemas.base import Body, View
 
 class FirstStepView(View):
     name: Step
-    done: bool = Field(description="It follows from what is there, and becomes false again if that is removed.")
+    done: bool = Field(description="Whether the result of the step is there; false again if it is removed.")
 
 
 class FirstStepsView(View):

@@ -101,7 +101,7 @@ class CheckView(View):
     name: str
     state: Literal["ok", "warn", "fail"]
     detail: str
-    hint: str = Field(description="How to fix the problem.")
+    hint: str = Field(description="Advice for fixing the problem.")
 
 
 class ProviderTestView(View):
@@ -127,7 +127,7 @@ class OnboardCreate(Body):
     subjects: Annotated[list[Annotated[Text, Field(max_length=255)]], Field(min_length=1, max_length=1000)]
     group: GroupName = "default"
     operators: Annotated[list[Annotated[Text, Field(max_length=255)]], Field(max_length=1000)] = Field(
-        default_factory=list, description="Those of the subjects that become operators; the others are scientists."
+        default_factory=list, description="Subjects that become operators; the others become scientists."
     )
 
 

@@ -115,7 +115,7 @@ class PlanView(View):
     nodes: list[str]
     reasons: list[ReasonView]
     ahead_count: int
-    estimate: EstimateView | None = Field(default=None, description="When the job would start.")
+    estimate: EstimateView | None = Field(default=None, description="Time at which the job would start.")
     would_start: WouldStartView | None = Field(default=None, description="null: the job would be refused.")
 
 

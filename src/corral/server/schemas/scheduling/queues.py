@@ -54,7 +54,7 @@ class QueueEdit(Body):
     )
     min_job_gpus: GpuCount | None = None
     max_job_gpus: GpuCount | None = None
-    description: Note = Field(default="", description="What the queue is for.")
+    description: Note = Field(default="", description="Purpose of the queue.")
 
 
 class QueueCreate(QueueEdit):

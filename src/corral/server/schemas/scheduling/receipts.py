@@ -13,7 +13,7 @@ from corral.server.schemas.base import Number, View, number, rfc3339, rfc3339_or
 
 
 class ExpectedBackView(View):
-    """When the job is expected to run again: by p50 in half of the cases, by p90 in nine of ten."""
+    """Time at which the job is expected to run again: by p50 in half of the cases, by p90 in nine of ten."""
 
     p50: str
     p90: str
@@ -23,7 +23,7 @@ class ReceiptView(View):
     """One job was preempted for another. Both owners and operators see the receipt."""
 
     id: int
-    at: str = Field(description="When the job was asked to save and end.")
+    at: str = Field(description="Time at which the job was asked to save and end.")
     rule: PreemptionRule
     detail: str = Field(description="The rule with its numbers.")
     job: str = Field(description="The job that was preempted.")
@@ -33,15 +33,15 @@ class ReceiptView(View):
     for_job: str = Field(description="The job that starts instead.")
     for_job_name: str
     for_user: str
-    gpus: Number = Field(description="What it held.")
+    gpus: Number = Field(description="GPUs that the job held.")
     lost_gpu_seconds: Number = Field(
         description="Work that was not saved when the job was asked to end; once `saved` is known, the lost work."
     )
     saved: bool | None = Field(
         description="Whether the program saved between the warning and its end; null until known."
     )
-    ended_at: str | None = Field(description="When the attempt was over and the job waited again.")
-    back_at: str | None = Field(description="When the next attempt was running.")
+    ended_at: str | None = Field(description="Time at which the attempt was over and the job waited again.")
+    back_at: str | None = Field(description="Time at which the next attempt was running.")
     expected_back: ExpectedBackView | None = Field(description="While the job waits: when it is expected to run again.")
 
 

@@ -25,14 +25,14 @@ class VolumeCreate(Body):
     cluster: Label | None = Field(default=None, description="Null: the only cluster.")
     object_store: Label | None = Field(default=None, description="For an object volume: the object store.")
     prefix: Prefix = Field(default="", description="For an object volume: the prefix in the bucket.")
-    description: Note = Field(default="", description="What the volume is for.")
+    description: Note = Field(default="", description="Purpose of the volume.")
 
 
 class VolumeEdit(Body):
     """Changes to a volume. Fields that are left out keep their values."""
 
     size: Size | None = Field(default=None, description="A volume can only grow.")
-    description: Note | None = Field(default=None, description="What the volume is for.")
+    description: Note | None = Field(default=None, description="Purpose of the volume.")
 
 
 class VolumeShareBody(Body):

@@ -25,7 +25,7 @@ class OrderingPolicyView(OptionView):
 
 class FunctionView(View):
     name: Function
-    description: str = Field(description="What its users may do, in English.")
+    description: str = Field(description="Rights that the function gives, in English.")
 
 
 class OptionsView(View):
@@ -33,7 +33,7 @@ class OptionsView(View):
 
     ordering_policies: list[OrderingPolicyView]
     placement_policies: list[OptionView]
-    functions: list[FunctionView] = Field(description="What a permission group can allow.")
+    functions: list[FunctionView] = Field(description="Functions that a permission group can allow.")
 
 
 def options_view() -> OptionsView:

@@ -17,7 +17,7 @@ class ServerView(View):
     pid: int
     version: str
     role: ServerRole
-    alive: bool = Field(description="It was seen within the last seconds, by the clock of the store.")
+    alive: bool = Field(description="Whether the server was seen within the last seconds, by the clock of the store.")
     may_lead: bool
     detail: str = Field(description="Why it may not lead.")
     started_at: str

@@ -33,16 +33,16 @@ class PartStatusView(View):
     cluster: str | None = Field(description="The cluster that it serves; null if it serves the whole installation.")
     node: str | None = Field(description="The node on which a daemon runs.")
     healthy: bool
-    detail: str = Field(description="What is wrong; of a healthy part, what there is to know.")
+    detail: str = Field(description="Description of the problem; of a healthy part, a note.")
     since: str = Field(description="Since when it is healthy, or not, as far as this server has seen.")
-    restarts: int = Field(description="How often it was started again, or worked again after a failure.")
+    restarts: int = Field(description="Number of restarts, and of recoveries after a failure.")
     last_error: str | None = Field(description="Kept after the part works again.")
     last_error_at: str | None
     log: str | None = Field(description="The path of its last log lines; null if it has no log on the server.")
 
 
 class IsolationView(View):
-    """How jobs of different users are isolated from each other and from the server."""
+    """Isolation of the jobs of different users from each other and from the server."""
 
     separation: Separation = Field(
         description="accounts: each user has an account of the machine; shared_accounts: some users share one; "

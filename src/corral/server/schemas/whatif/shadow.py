@@ -52,7 +52,7 @@ class ShadowView(View):
     cycles: CountsView
     behind_cycles: int
     last_cycle: LastCycleView | None
-    differences: list[ShadowDifferenceView] = Field(description="The newest first.")
+    differences: list[ShadowDifferenceView] = Field(description="Differences from the live policy, the newest first.")
 
 
 def shadow_view(

@@ -297,7 +297,7 @@ class SimulationView(View):
     since: str
     until: str
     history_since: str | None = Field(
-        description="When the history of jobs begins, if that is later than `since`: the time from then on is replayed."
+        description="Begin of the history of jobs if it is later than `since`: the replay begins there."
     )
     base: dict[str, Any]
     candidate: dict[str, Any]

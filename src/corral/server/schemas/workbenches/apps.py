@@ -46,7 +46,7 @@ class KnownAppView(View):
 class AppShareCreate(Body):
     group: Label | None = Field(default=None, description="Share with this group; null: make a link.")
     lasts: Annotated[Duration, Field(gt=0)] | None = Field(
-        default=None, description="How long; for a link at most 30 days, and 1 day if it is not given."
+        default=None, description="Duration of the share; for a link at most 30 days, by default 1 day."
     )
 
 
