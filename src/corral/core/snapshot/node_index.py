@@ -180,8 +180,8 @@ class Fleet:
         self.last_position = -1
         #: the mix of requests of each pool that has one
         self.mixes: dict[str, Mix] = {}
-        #: by domain: caches of placement policies
-        self.watchers: dict[Domain, Watcher] = {}
+        #: by domain and name: caches of placement policies
+        self.watchers: dict[Domain, dict[str, Watcher]] = {}
         #: the label that names the rack of a node
         self.rack_label = DEFAULT_RACK_LABEL
         self._labelled: dict[tuple[str, str], int] = {}
@@ -214,8 +214,9 @@ class Fleet:
         slot.domains = _usable_domains(node)
         slot.links = _links(node)
         self._enter(slot)
-        for watcher in self.watchers.values():
-            watcher.touched.add(self.place_of[node.id])
+        for watchers in self.watchers.values():
+            for watcher in watchers.values():
+                watcher.touched.add(self.place_of[node.id])
 
     def put_mix(self, pool: str, mix: Mix) -> None:
         """Set the mix of requests of a pool; an empty mix removes it."""
@@ -295,8 +296,8 @@ class Fleet:
             self._refresh(slot)
         if self.watchers:
             for domain in slot.domains:
-                if domain in self.watchers:
-                    self.watchers[domain].touched.add(place)
+                for watcher in self.watchers.get(domain, {}).values():
+                    watcher.touched.add(place)
 
     def _refresh(self, slot: Slot) -> None:
         for domain, seen in slot.seen.items():

@@ -46,7 +46,9 @@ POLICIES: dict[str, PlacementPolicy] = {
         domain_order=fragmentation.domains,
     ),
     "pack": PlacementPolicy(
-        candidates=pack.candidates, description="the fullest node with room, so that whole nodes stay free"
+        candidates=pack.candidates,
+        description="the fullest node with room, so that whole nodes stay free",
+        domain_order=pack.domains,
     ),
     "spread": PlacementPolicy(candidates=spread.candidates, description="the emptiest node"),
     "round-robin": PlacementPolicy(

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from corral.core.model import WHOLE, Request
 from corral.core.scheduling.placement import pack
 from corral.core.scheduling.placement.expected_leftover import Leftover, leftover_of
-from corral.core.scheduling.placement.node_states import NodeStates, RequestShape, State
+from corral.core.scheduling.placement.node_states import NodeStates, RequestShape, State, by_least_cost, has_host
 from corral.core.snapshot.node_index import EVERYWHERE, DomainIndex, Fleet
 
 
@@ -26,20 +26,15 @@ def candidates(fleet: Fleet, index: DomainIndex, request: Request, among: int) -
 
 def domains(fleet: Fleet, indexes: Sequence[DomainIndex], request: Request, among: int) -> list[DomainIndex]:
     """The model with the least growth first; models without a fitting node last."""
-    if len(indexes) < 2:
-        return list(indexes)
-    costs = []
-    for number, index in enumerate(indexes):
-        node_states = _node_states(fleet, index)
-        if node_states is None:
-            return list(indexes)
-        best = next(node_states.ranked(request, among), None)
-        costs.append((float("inf") if best is None else best[0], number))
-    return [indexes[number] for _, number in sorted(costs)]
+    ranked = [(index, node_states) for index in indexes if (node_states := _node_states(fleet, index)) is not None]
+    if len(ranked) < len(indexes):
+        return pack.domains(fleet, indexes, request, among)
+    return by_least_cost(ranked, request, among)
 
 
 def _node_states(fleet: Fleet, index: DomainIndex) -> NodeStates | None:
-    known = fleet.watchers.get(index.domain)
+    watchers = fleet.watchers.setdefault(index.domain, {})
+    known = watchers.get("fragmentation")
     if isinstance(known, NodeStates):
         return known
     if index.domain == EVERYWHERE:
@@ -50,14 +45,14 @@ def _node_states(fleet: Fleet, index: DomainIndex) -> NodeStates | None:
         if mix is None:
             return None
         node_states = NodeStates(index.domain, fleet.slots, _Growth(leftover_of(mix, model)))
-    fleet.watchers[index.domain] = node_states
+    watchers["fragmentation"] = node_states
     return node_states
 
 
 def _idle_gpus_at_stake(state: State, shape: RequestShape) -> float | None:
     """Idle GPU per free CPU: zero on nodes without idle GPUs, small on nodes with many free CPUs."""
     free, cpu_milli, _ = state
-    if not _has_host(state, shape):
+    if not has_host(state, shape):
         return None
     return sum(free) / max(1, cpu_milli)
 
@@ -71,7 +66,7 @@ class _Growth:
     def __call__(self, state: State, shape: RequestShape) -> float | None:
         free, cpu_milli, memory_bytes = state
         gpus, share, cpu, memory = shape
-        if not _has_host(state, shape):
+        if not has_host(state, shape):
             return None
         after = _less_share(free, share) if share else _less_whole(free, gpus)
         if after is None:
@@ -80,12 +75,6 @@ class _Growth:
         growth = leftover(after, cpu_milli - cpu, memory_bytes - memory) - leftover(free, cpu_milli, memory_bytes)
         # Rounding errors must not decide.
         return round(growth, 6)
-
-
-def _has_host(state: State, shape: RequestShape) -> bool:
-    _, cpu_milli, memory_bytes = state
-    _, _, cpu, memory = shape
-    return (not cpu or cpu <= cpu_milli) and (not memory or memory <= memory_bytes)
 
 
 def _less_whole(free: tuple[int, ...], gpus: int) -> tuple[int, ...] | None:

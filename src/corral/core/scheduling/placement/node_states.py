@@ -9,7 +9,7 @@ the number of nodes.
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from corral.core.model import Request
 from corral.core.snapshot.node_index import Domain, DomainIndex, Slot
@@ -130,3 +130,21 @@ class NodeStates:
                 insort(ranking.order, (cost, state))
                 ranking.known.add(state)
         ranking.read = len(new_states)
+
+
+def has_host(state: State, shape: RequestShape) -> bool:
+    """Whether the CPUs and the memory of the node hold the request."""
+    _, cpu_milli, memory_bytes = state
+    _, _, cpu, memory = shape
+    return (not cpu or cpu <= cpu_milli) and (not memory or memory <= memory_bytes)
+
+
+def by_least_cost(ranked: Sequence[tuple[DomainIndex, NodeStates]], request: Request, among: int) -> list[DomainIndex]:
+    """The domains, the one with the node of the least cost first; those without a fitting node last."""
+    if len(ranked) < 2:
+        return [index for index, _ in ranked]
+    costs = []
+    for number, (_, node_states) in enumerate(ranked):
+        best = next(node_states.ranked(request, among), None)
+        costs.append((float("inf") if best is None else best[0], number))
+    return [ranked[number][0] for _, number in sorted(costs)]

@@ -36,7 +36,8 @@ def held(node_id: str, *indexes: int) -> Allocation:
 def watched(*sizes: int) -> tuple[Fleet, NodeStates, Costs]:
     fleet = Fleet([node(f"n{number}", size) for number, size in enumerate(sizes, start=1)])
     costs = Costs()
-    fleet.watchers[A10] = watcher = NodeStates(A10, fleet.slots, costs)
+    watcher = NodeStates(A10, fleet.slots, costs)
+    fleet.watchers[A10] = {"costs": watcher}
     return fleet, watcher, costs
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from corral.core.model import WHOLE, Gpu, Job
+from corral.core.model import WHOLE, Allocation, Gpu, Job
 from corral.core.scheduling.placement.search import could_ever_fit, domains_for, find_place
 from corral.core.snapshot.node_index import EVERYWHERE, Fleet
 from tests.unit.core.builders import node, running, waiting
@@ -31,6 +31,24 @@ def used(*jobs: Job, nodes: int = 2) -> Fleet:
 )
 def test_policies_choose_the_node(placement: str, expected: dict[str, tuple[str, ...]]) -> None:
     assert placed(used(running(1, {"n1": (0, 1)})), waiting(2, gpus=1), placement) == expected
+
+
+def test_pack_leaves_large_nodes_whole_whatever_their_model() -> None:
+    fleet = Fleet([node("n1", gpus=4, model="A10"), node("n2", gpus=2, model="T4")])
+    for gpu in range(2):
+        place = find_place(fleet, waiting(1, gpus=1), "default", "pack")
+        assert place is not None
+        assert place.grants[0].gpus == (f"n2/{gpu}",)
+        fleet.take(place)
+    assert placed(fleet, waiting(1, gpus=1), "pack") == {"n1": ("n1/0",)}
+
+
+def test_pack_fills_a_gpu_in_part_use_before_it_opens_another_one() -> None:
+    share = waiting(1, gpu_milli=300)
+    fleet = Fleet([node("n1", gpus=4, model="A10"), node("n2", gpus=1, model="T4")])
+    fleet.take(running(9, {"n1": (0,)}, gpu_milli=500).allocation or Allocation(grants=()))
+    assert placed(fleet, share, "pack") == {"n1": ("n1/0",)}, "though n2 has less left"
+    assert placed(fleet, waiting(2, gpu_milli=600), "pack") == {"n2": ("n2/0",)}
 
 
 def test_round_robin_starts_behind_the_last_node() -> None:
