@@ -74,11 +74,27 @@ def is_match(header: str, etag: str) -> bool:
     return header.strip() == "*" or etag in {one.strip() for one in header.split(",")}
 
 
+class LongObject(Response):
+    """The JSON of an object with a list of many others, whose ETag is made from a short form: to read the whole again
+    takes a second, in which no other request is answered."""
+
+    media_type = "application/json"
+
+    def __init__(self, body: bytes, short: bytes, status_code: int = 200) -> None:
+        """`short` is the JSON of the same object, in which each of the many has its id only."""
+        super().__init__(body, status_code)
+        self.short = short
+
+
 def with_etag(response: Response, fields: Iterable[str]) -> Response:
     """The answer, with its ETag if it shows an object."""
-    if response.status_code == 200 and (etag := etag_of(bytes(response.body), fields)) is not None:
+    if response.status_code == 200 and (etag := etag_of(_compared(response), fields)) is not None:
         response.headers["ETag"] = etag
     return response
+
+
+def _compared(response: Response) -> bytes:
+    return response.short if isinstance(response, LongObject) else bytes(response.body)
 
 
 def refuse_unsupported(request: Request) -> None:
@@ -100,7 +116,7 @@ async def edited(request: Request, fields: Iterable[str], read: Handler, edit: H
 
 async def _check(request: Request, fields: Iterable[str], read: Handler, wanted: str) -> None:
     seen = await read(Request({**request.scope, "method": "GET", "query_string": b""}, request.receive))
-    now = etag_of(bytes(seen.body), fields)
+    now = etag_of(_compared(seen), fields)
     if now is not None and not is_match(wanted, now):
         detail = f"It was changed since you read it: its ETag is {now}. Read it again, and repeat your change."
         raise Problem(412, "Changed meanwhile", detail, slug="changed-meanwhile", headers={"ETag": now})

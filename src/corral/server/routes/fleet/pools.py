@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from fastapi import Response
 
@@ -15,6 +16,7 @@ from corral.control.records import PoolRecord
 from corral.server.auth.callers import AnyCaller, Context, Operator
 from corral.server.http.context import ServerContext
 from corral.server.http.paging import Cursor, Limit, page_of
+from corral.server.http.preconditions import LongObject
 from corral.server.http.strict_route import problems, resource_router
 from corral.server.routes.fleet.nodes import measured_now
 from corral.server.schemas.base import ListView
@@ -24,7 +26,8 @@ from corral.server.schemas.fleet.pools import (
     PoolDetailView,
     PoolEdit,
     PoolView,
-    pool_detail_view,
+    pool_detail_json,
+    pool_short_json,
     pool_view,
 )
 
@@ -42,28 +45,30 @@ async def list_pools(
     return ListView(items=[pool_view(facts) for facts in found], next_cursor=page.next_cursor)
 
 
-@router.post("", status_code=201, operation_id="create_pool", responses=problems(403, 409))
-async def create_pool(body: PoolCreate, caller: Operator, context: Context) -> PoolDetailView:
+@router.post(
+    "", status_code=201, operation_id="create_pool", response_model=PoolDetailView, responses=problems(403, 409)
+)
+async def create_pool(body: PoolCreate, caller: Operator, context: Context) -> Response:
     """Create a pool, with a queue of the same name. Its GPUs are removed from their present pools."""
     await context.execute(pools.create, caller, body.name, description=body.description, gpus=body.gpus)
-    return await _shown(context, body.name, caller)
+    return await _shown(context, body.name, caller, status=201)
 
 
-@router.get("/{name}", operation_id="get_pool", responses=problems(404))
-async def get_pool(name: str, caller: AnyCaller, context: Context) -> PoolDetailView:
+@router.get("/{name}", operation_id="get_pool", response_model=PoolDetailView, responses=problems(404))
+async def get_pool(name: str, caller: AnyCaller, context: Context) -> Response:
     """A pool with its GPUs and the jobs on them."""
     return await _shown(context, name, caller)
 
 
-@router.patch("/{name}", operation_id="edit_pool", responses=problems(403, 404, 409))
-async def edit_pool(name: str, body: PoolEdit, caller: Operator, context: Context) -> PoolDetailView:
+@router.patch("/{name}", operation_id="edit_pool", response_model=PoolDetailView, responses=problems(403, 404, 409))
+async def edit_pool(name: str, body: PoolEdit, caller: Operator, context: Context) -> Response:
     """Change the description, or replace the list of GPUs. A GPU with a running job cannot be moved."""
     await context.execute(pools.edit, caller, name, description=body.description, gpus=body.gpus)
     return await _shown(context, name, caller)
 
 
-@router.post("/{name}/gpus", operation_id="move_gpus", responses=problems(403, 404, 409))
-async def move_gpus(name: str, body: GpuMove, caller: Operator, context: Context) -> PoolDetailView:
+@router.post("/{name}/gpus", operation_id="move_gpus", response_model=PoolDetailView, responses=problems(403, 404, 409))
+async def move_gpus(name: str, body: GpuMove, caller: Operator, context: Context) -> Response:
     """Move these GPUs into the pool from their present pools: all of them or none."""
     await context.execute(pools.move_gpus, caller, name, body.gpus)
     return await _shown(context, name, caller)
@@ -77,10 +82,12 @@ async def delete_pool(name: str, caller: Operator, context: Context) -> Response
     return Response(status_code=204)
 
 
-async def _shown(context: ServerContext, name: str, caller: Caller) -> PoolDetailView:
+async def _shown(context: ServerContext, name: str, caller: Caller, status: int = 200) -> Response:
     owned = await context.read(_owned, name)
     facts, gpus = await context.inspect(_with_gpus, [owned], context.clock.now())
-    return pool_detail_view(facts, gpus, measured_now(context), caller)
+    # On a thread: a pool of a large fleet takes seconds.
+    body = await context.reads.run(partial(pool_detail_json, facts, gpus, measured_now(context), caller))
+    return LongObject(body, pool_short_json(facts, gpus), status)
 
 
 def _owned(tables: Transaction, name: str) -> tuple[PoolRecord, str | None]:
