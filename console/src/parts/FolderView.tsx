@@ -1,9 +1,10 @@
-/** A folder somewhere else: ways into its folders and back, and what can be done with its files. */
+/** A folder somewhere else: ways into its folders and back, a preview of its files, and what can be done with them. */
 import { ActionIcon, Anchor, Breadcrumbs, Button, Group, Text, Tooltip } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { Download, File, Folder, Link2Off } from "lucide-react";
-import { useMemo, type ReactNode } from "react";
+import { lazy, Suspense, useMemo, type ReactNode } from "react";
 
+import { useFilters } from "@/app/useFilters";
 import { DataTable, type Column } from "@/parts/DataTable";
 import { texts } from "@/parts/files.texts";
 import { Moment } from "@/parts/Moment";
@@ -12,6 +13,11 @@ import { ProblemNote } from "@/parts/ProblemNote";
 import { common } from "@/texts/common";
 import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";
+
+const FilePreview = lazy(() => import("@/parts/preview/FilePreview"));
+
+/** The file that is shown. */
+const SHOWN = { file: "" };
 
 export interface Entry {
   /** The path from the root. */
@@ -45,13 +51,25 @@ interface FolderViewProps {
 export function FolderView(props: FolderViewProps) {
   const t = useTexts(texts);
   const tc = useTexts(common);
+  const [{ file }, setShown] = useFilters(SHOWN);
   const columns = useColumns(
     props.search,
+    props.path,
     props.entries?.some((entry) => entry.modified_at !== null && entry.modified_at !== undefined) ?? true,
   );
   if (props.error !== null) return <ProblemNote error={props.error} onRetry={props.onRetry} />;
   return (
     <Panel p={0}>
+      {file !== "" && (
+        <Suspense fallback={null}>
+          <FilePreview
+            key={file}
+            name={nameOf({ path: file })}
+            url={props.contentUrl(file)}
+            onClose={() => setShown(SHOWN)}
+          />
+        </Suspense>
+      )}
       <Group justify="space-between" p="sm">
         <Trail search={props.search} root={props.root} path={props.path} />
         {props.tools}
@@ -103,20 +121,39 @@ function Trail({ search, root, path }: { search: Search; root: string; path: str
 }
 
 function FolderLink({ search, path, name }: { search: Search; path: string; name: string }) {
-  const found = path === "" ? search : { ...search, path };
   return (
-    <Anchor size="sm" renderRoot={(props) => <Link to="." search={found} {...props} />}>
+    <Anchor size="sm" renderRoot={(props) => <Link to="." search={within(search, path)} {...props} />}>
       {name}
     </Anchor>
   );
 }
 
-function useColumns(search: Search, hasTimes: boolean): readonly Column<Entry>[] {
+/** Opens the preview; the list stays where it is. */
+function FileLink({ search, path, entry }: { search: Search; path: string; entry: Entry }) {
+  const found = { ...within(search, path), file: entry.path };
+  return (
+    <Anchor
+      size="sm"
+      c="inherit"
+      aria-haspopup="dialog"
+      style={{ overflowWrap: "anywhere" }}
+      renderRoot={(props) => <Link to="." search={found} resetScroll={false} {...props} />}
+    >
+      {nameOf(entry)}
+    </Anchor>
+  );
+}
+
+function within(search: Search, path: string): Search {
+  return path === "" ? search : { ...search, path };
+}
+
+function useColumns(search: Search, path: string, hasTimes: boolean): readonly Column<Entry>[] {
   const t = useTexts(texts);
   const format = useFormat();
   return useMemo(() => {
     const columns: Column<Entry>[] = [
-      { key: "name", title: t("name"), render: (entry) => <NameCell search={search} entry={entry} /> },
+      { key: "name", title: t("name"), render: (entry) => <NameCell search={search} path={path} entry={entry} /> },
       {
         key: "size",
         title: t("size"),
@@ -133,10 +170,10 @@ function useColumns(search: Search, hasTimes: boolean): readonly Column<Entry>[]
         wide: true,
       });
     return columns;
-  }, [search, hasTimes, t, format]);
+  }, [search, path, hasTimes, t, format]);
 }
 
-function NameCell({ search, entry }: { search: Search; entry: Entry }) {
+function NameCell({ search, path, entry }: { search: Search; path: string; entry: Entry }) {
   const t = useTexts(texts);
   const Icon = entry.kind === "dir" ? Folder : entry.kind === "file" ? File : Link2Off;
   return (
@@ -144,6 +181,8 @@ function NameCell({ search, entry }: { search: Search; entry: Entry }) {
       <Icon size={15} aria-hidden style={{ flexShrink: 0 }} />
       {entry.kind === "dir" ? (
         <FolderLink search={search} path={entry.path.replace(/\/$/, "")} name={nameOf(entry)} />
+      ) : entry.kind === "file" ? (
+        <FileLink search={search} path={path} entry={entry} />
       ) : (
         <Text size="sm" style={{ overflowWrap: "anywhere" }}>
           {nameOf(entry)}

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 
-import { parseLine, plainText, symbols, withoutSequences } from "@/pages/jobs/logs/ansi";
+import { parseLine, plainText, withoutSequences } from "@/pages/jobs/logs/ansi";
+import { symbols } from "@/texts/symbols";
 
 const ESC = "\x1b";
 

@@ -9,6 +9,8 @@
  * Lines are parsed one at a time when they scroll into view, so the style of a line never continues from the line before.
  */
 
+import { symbols } from "@/texts/symbols";
+
 export interface Style {
   /** 0 … 15 of the palette, or a colour of CSS. */
   readonly fg?: number | string;
@@ -32,8 +34,6 @@ export const PLAIN: Style = {};
 const SEQUENCE = /\x1b(?:\[([0-?]*)[ -/]*([@-~])|\[[0-?]*[ -/]*|\][^\x07\x1b]*(?:\x07|\x1b\\|$)|[ -/]*[0-~]|)/g;
 /** Colours, and the cursor and screen sequences of programs with several progress bars. */
 const SCREEN = /\x1b\[[0-?]*[ -/]*[@-~]/g;
-/** Control characters (C0, C1), and characters that change the direction or the lines of a text. */
-const ACTING = /[\x00-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 const MOVES = /[\r\b]|\x1b\[[0-?]*[ -/]*[CDGK]/;
 const SPECIAL = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/;
 
@@ -71,15 +71,6 @@ export function plainText(text: string): string {
 /** Removes escape sequences only; everything else stays as it is. Faster than `plainText`. */
 export function withoutSequences(text: string): string {
   return text.includes("\x1b") ? text.replace(SCREEN, "") : text;
-}
-
-/** Control characters as visible ones: ␛ for an escape, \\u202e for a change of direction. */
-export function symbols(text: string): string {
-  return text.replace(ACTING, (letter) => {
-    const code = letter.charCodeAt(0);
-    if (code < 0x20) return String.fromCharCode(0x2400 + code);
-    return code === 0x7f ? "␡" : `\\u${code.toString(16).padStart(4, "0")}`;
-  });
 }
 
 interface Screen {
