@@ -66,6 +66,7 @@ export function FolderView(props: FolderViewProps) {
             key={file}
             name={nameOf({ path: file })}
             url={props.contentUrl(file)}
+            isEmpty={props.entries?.find((entry) => entry.path === file)?.size === 0}
             onClose={() => setShown(SHOWN)}
           />
         </Suspense>

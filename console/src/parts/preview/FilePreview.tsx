@@ -16,20 +16,24 @@ import { useTexts } from "@/texts/texts";
 interface FilePreviewProps {
   readonly name: string;
   readonly url: string;
+  /** The list says so: there is nothing to ask for. */
+  readonly isEmpty: boolean;
   readonly onClose: () => void;
 }
 
+const EMPTY: Content = { kind: "empty", size: 0 };
 const TALL = "min(70vh, 720px)";
 
-export default function FilePreview({ name, url, onClose }: FilePreviewProps) {
+export default function FilePreview({ name, url, isEmpty, onClose }: FilePreviewProps) {
   const c = useTexts(common);
   const { data, error, refetch } = useQuery({
     queryKey: ["preview", url],
-    queryFn: ({ signal }) => read(url, signal),
+    queryFn: ({ signal }) => (isEmpty ? EMPTY : read(url, signal)),
     gcTime: 0,
     retry: false,
     refetchOnWindowFocus: false,
   });
+  useFocusReturn();
   return (
     <Modal opened onClose={onClose} title={name} size="xl" closeButtonProps={{ "aria-label": c("close") }}>
       <Stack gap="sm" aria-busy={data === undefined && error === null}>
@@ -44,6 +48,12 @@ export default function FilePreview({ name, url, onClose }: FilePreviewProps) {
       </Stack>
     </Modal>
   );
+}
+
+/** The dialog is mounted open, so that it cannot do this itself. */
+function useFocusReturn(): void {
+  const [opener] = useState(() => document.activeElement);
+  useEffect(() => () => (opener instanceof HTMLElement ? opener.focus() : undefined), [opener]);
 }
 
 function Shown({ name, content }: { name: string; content: Content }) {

@@ -102,7 +102,7 @@ function StepRow({ step, isNext }: { step: Step; isNext: boolean }) {
             renderRoot={(props) => <Link to={to} search={tab === undefined ? {} : { tab }} {...props} />}
           >
             {title(step.name)}
-            <VisuallyHidden>{`: ${t(step.done ? "isDone" : "isOpen")}`}</VisuallyHidden>
+            <VisuallyHidden>{`(${t(step.done ? "isDone" : "isOpen")})`}</VisuallyHidden>
           </Anchor>
           {isNext && (
             <>
