@@ -58,9 +58,11 @@ export const INBOX_KINDS = every<Schema<"InboxKind">>()([
   "ended",
   "failed",
   "preempted",
+  "estimate",
   "idle",
   "stalled",
   "storage",
+  "quota",
   "shared",
   "fleet",
 ]);

@@ -8451,6 +8451,7 @@ export interface components {
          * @example {
          *       "action": "job.submitted",
          *       "at": "2026-11-18T09:30:00Z",
+         *       "expected_at": "2026-11-18T09:30:00Z",
          *       "id": 1,
          *       "kind": "started",
          *       "name": "resnet",
@@ -8468,6 +8469,11 @@ export interface components {
             action: string;
             /** At */
             at: string;
+            /**
+             * Expected At
+             * @description The new expected start, if the item is about a changed estimate.
+             */
+            expected_at: string | null;
             /** Id */
             id: number;
             kind: components["schemas"]["InboxKind"];
@@ -8495,7 +8501,7 @@ export interface components {
          * InboxKind
          * @enum {string}
          */
-        InboxKind: "started" | "ended" | "failed" | "preempted" | "idle" | "stalled" | "storage" | "shared" | "fleet";
+        InboxKind: "started" | "ended" | "failed" | "preempted" | "estimate" | "idle" | "stalled" | "storage" | "quota" | "shared" | "fleet";
         /**
          * InboxRead
          * @example {
@@ -8520,7 +8526,7 @@ export interface components {
         InboxSettings: {
             /**
              * Muted
-             * @description Any of: started, ended, failed, preempted, idle, stalled, storage, shared, fleet.
+             * @description Any of: started, ended, failed, preempted, estimate, idle, stalled, storage, quota, shared, fleet.
              */
             muted: string[];
         };
@@ -8546,6 +8552,7 @@ export interface components {
          *         {
          *           "action": "job.submitted",
          *           "at": "2026-11-18T09:30:00Z",
+         *           "expected_at": "2026-11-18T09:30:00Z",
          *           "id": 1,
          *           "kind": "started",
          *           "name": "resnet",

@@ -32,7 +32,7 @@ export async function read(url: string, signal: AbortSignal): Promise<Content> {
 
 export interface Begin {
   readonly bytes: Uint8Array<ArrayBuffer>;
-  /** Of the whole file. */
+  /** Bytes in the whole file. */
   readonly size: number;
 }
 

@@ -117,7 +117,7 @@ class InboxRead(TypedDict):
 
 
 class InboxSettings(TypedDict):
-    #: Any of: started, ended, failed, preempted, idle, stalled, storage, shared, fleet.
+    #: Any of: started, ended, failed, preempted, estimate, idle, stalled, storage, quota, shared, fleet.
     muted: list[str]
 
 
@@ -126,7 +126,9 @@ class InboxStateView(TypedDict):
     muted: list[str]
 
 
-InboxKind = Literal["started", "ended", "failed", "preempted", "idle", "stalled", "storage", "shared", "fleet"]
+InboxKind = Literal[
+    "started", "ended", "failed", "preempted", "estimate", "idle", "stalled", "storage", "quota", "shared", "fleet"
+]
 
 
 class InboxItemView(TypedDict):
@@ -142,6 +144,8 @@ class InboxItemView(TypedDict):
     text: str
     #: Receipt of a preemption or move.
     receipt: int | None
+    #: The new expected start, if the item is about a changed estimate.
+    expected_at: str | None
     read: bool
 
 

@@ -22,9 +22,11 @@ class InboxKind(StrEnum):
     ENDED = "ended"
     FAILED = "failed"
     PREEMPTED = "preempted"
+    ESTIMATE = "estimate"
     IDLE = "idle"
     STALLED = "stalled"
     STORAGE = "storage"
+    QUOTA = "quota"
     SHARED = "shared"
     FLEET = "fleet"
 
@@ -37,11 +39,16 @@ KINDS: dict[str, InboxKind] = {
     "job.failed": InboxKind.FAILED,
     "job.preempting": InboxKind.PREEMPTED,
     "job.moving": InboxKind.PREEMPTED,
+    "job.starts-earlier": InboxKind.ESTIMATE,
+    "job.starts-later": InboxKind.ESTIMATE,
     "job.idle-warned": InboxKind.IDLE,
     "job.idle-stopped": InboxKind.IDLE,
     "job.hung": InboxKind.STALLED,
     "job.slow": InboxKind.STALLED,
     "volume.nearly-full": InboxKind.STORAGE,
+    "quota.nearly-full": InboxKind.QUOTA,
+    "budget.soft-limit-reached": InboxKind.QUOTA,
+    "budget.hard-limit-reached": InboxKind.QUOTA,
     "volume.share-received": InboxKind.SHARED,
     "dataset.share-received": InboxKind.SHARED,
     "node.drained": InboxKind.FLEET,
@@ -106,12 +113,18 @@ def forget(work: Work, user: str) -> None:
 def note_shares(
     work: Work, caller: Caller, noun: str, subject: str, name: str, before: Sequence[Share], after: Sequence[Share]
 ) -> None:
-    """An event for each user who gets a share of a volume or dataset."""
+    """An event for each user who gets a share of a volume or dataset, also as a member of a group."""
     known = {(share.kind, share.name) for share in before}
-    for share in after:
-        if share.kind is ShareKind.USER and (share.kind, share.name) not in known and share.name != caller.name:
+    new = [share for share in after if (share.kind, share.name) not in known]
+    received: dict[str, Share] = {}
+    if groups := {share.name: share for share in new if share.kind is ShareKind.GROUP}:
+        received = {user.name: groups[user.group] for user in work.tx.people.users() if user.group in groups}
+    received |= {share.name: share for share in new if share.kind is ShareKind.USER}
+    had = {name for kind, name in known if kind is ShareKind.USER}
+    for user, share in received.items():
+        if user != caller.name and user not in had:
             detail = {"name": name, "by": caller.name, "mode": share.mode.value}
-            work.record(SYSTEM, f"{noun}.share-received", subject, owner=share.name, detail=detail)
+            work.record(SYSTEM, f"{noun}.share-received", subject, owner=user, detail=detail)
 
 
 def _where(user: str, state: InboxState) -> EventFilter:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from corral.control.live.state import State
-from corral.control.live.unit_of_work import Work
+from corral.control.live.unit_of_work import SYSTEM, Work
 from corral.control.ports import Transaction
 from corral.control.records import JobFilter
 from corral.core.model import Job, JobState, attempt_id
@@ -28,6 +28,12 @@ LOOKED_BACK = 5000
 REMEMBERED = 1000
 #: How many single ones are shown.
 SHOWN = 50
+
+#: A start has changed much if it moves by this, and by this part of the wait that was expected.
+MUCH_SECONDS = 3600.0
+MUCH_PART = 0.5
+#: The owner of several jobs hears of one of them in this time.
+QUIET_SECONDS = 3600.0
 
 #: A job, and the attempt that it waits for.
 Wait = tuple[str, int]
@@ -85,6 +91,59 @@ def arrivals_known(tables: Transaction, now: float) -> Arrivals:
 
 def wait_of(job: Job) -> Wait:
     return job.id, job.attempt + 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Change:
+    """A job that is expected to start at another time than its owner knows."""
+
+    job_id: str
+    before: float
+    after: float
+
+    @property
+    def shift_seconds(self) -> float:
+        return abs(self.after - self.before)
+
+
+class Expectations:
+    """The starts that owners know: the first estimate of each wait, or the one that they heard of last. They are not
+    stored; after a restart the next estimates are the known ones."""
+
+    def __init__(self) -> None:
+        #: the expected start, and when it was estimated
+        self._known: dict[Wait, tuple[float, float]] = {}
+        #: when an owner heard of a change
+        self._noted_at: dict[str, float] = {}
+
+    def see(self, forecast: Forecast, snapshot: SnapshotCopy) -> list[Change]:
+        """The changes that owners should hear of: of each owner the largest one, and not more often than
+        `QUIET_SECONDS`."""
+        self._noted_at = {user: at for user, at in self._noted_at.items() if 0 <= forecast.at - at < QUIET_SECONDS}
+        known: dict[Wait, tuple[float, float]] = {}
+        found: dict[str, Change] = {}
+        for job_id, estimate in forecast.estimates.items():
+            job = snapshot.jobs[job_id]
+            expected, made_at = known[wait_of(job)] = self._known.get(wait_of(job), (estimate.p50, forecast.at))
+            change = Change(job_id=job_id, before=expected, after=estimate.p50)
+            is_much = change.shift_seconds >= max(MUCH_SECONDS, MUCH_PART * (expected - made_at))
+            if is_much and job.user not in self._noted_at:
+                found[job.user] = max(found.get(job.user, change), change, key=lambda one: one.shift_seconds)
+        for user, change in found.items():
+            self._noted_at[user] = forecast.at
+            known[wait_of(snapshot.jobs[change.job_id])] = (change.after, forecast.at)
+        self._known = known
+        return list(found.values())
+
+
+def note_changes(work: Work, changes: Collection[Change]) -> None:
+    """An event for the owner of each job that still waits."""
+    for change in changes:
+        job = work.state.snapshot.jobs.get(change.job_id)
+        if job is not None and job.state is JobState.QUEUED:
+            action = "job.starts-later" if change.after > change.before else "job.starts-earlier"
+            detail = {"expected_before": change.before, "expected_at": change.after}
+            work.record(SYSTEM, action, job.id, owner=job.user, detail=detail)
 
 
 def is_waiting(snapshot: SnapshotCopy, wait: Wait) -> bool:

@@ -140,6 +140,7 @@ def create(work: Work, caller: Caller, draft: VolumeDraft) -> VolumeRecord:
     )
     keep(work, volume)
     work.record(caller, "volume.created", volume.id, owner=volume.owner, detail=_detail(volume))
+    _note_quota(work, volume.owner, volume.type, draft.size_bytes, held_bytes(own, draft.type))
     return volume
 
 
@@ -180,6 +181,7 @@ def resize(work: Work, caller: Caller, ref: str, size_bytes: int) -> VolumeRecor
     keep(work, larger)
     detail = {"was": volume.size_bytes, "size_bytes": size_bytes}
     work.record(caller, "volume.resized", volume.id, owner=volume.owner, detail=detail)
+    _note_quota(work, volume.owner, volume.type, size_bytes - volume.size_bytes, held)
     return larger
 
 
@@ -329,9 +331,23 @@ def _check_form(draft: VolumeDraft) -> None:
         )
 
 
-def _check_quota(work: Work, owner: str, volume_type: VolumeType, asked: int, held: int) -> None:
+def _quota(work: Work, owner: str, volume_type: VolumeType) -> int | None:
     limits = {(one.user, one.type): one.max_bytes for one in work.tx.people.volume_quotas()}
-    limit = limits.get((owner, volume_type))
+    return limits.get((owner, volume_type))
+
+
+def _note_quota(work: Work, owner: str, volume_type: VolumeType, added: int, held: int) -> None:
+    """An event for the owner when the quota becomes nearly full."""
+    limit = _quota(work, owner, volume_type)
+    if limit and held < NEARLY_FULL * limit <= held + added:
+        text = f"{format_bytes(held + added)} of {format_bytes(limit)} for {volume_type.value} volumes"
+        work.record(
+            SYSTEM, "quota.nearly-full", owner, owner=owner, detail={"name": volume_type.value, "message": text}
+        )
+
+
+def _check_quota(work: Work, owner: str, volume_type: VolumeType, asked: int, held: int) -> None:
+    limit = _quota(work, owner, volume_type)
     if limit is not None and asked > 0 and held + asked > limit:
         raise InsufficientQuota(
             f"insufficient quota for {volume_type.value} volumes: asked {format_bytes(asked)}, "

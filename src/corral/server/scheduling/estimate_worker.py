@@ -76,6 +76,7 @@ class EstimateWorker:
         self._tables: Tables = NO_TABLES
         #: for every open wait, the horizon of the estimate that was stored last
         self._kept: dict[Wait, int] = {}
+        self._expectations = estimates.Expectations()
         self._is_loaded = False
         self._worker = Worker("estimates", self._round, every_seconds=REST_SECONDS, first_after=REST_SECONDS)
 
@@ -120,6 +121,9 @@ class EstimateWorker:
         had_any, self._forecast, self._revision = bool(self._forecast.estimates), forecast, snapshot.revision
         self._waits = frozenset(estimates.wait_of(snapshot.jobs[job_id]) for job_id in forecast.estimates)
         self._keep(estimates.worth_keeping(forecast, snapshot, self._kept))
+        if changes := self._expectations.see(forecast, snapshot):
+            noted = self._controller.execute(estimates.note_changes, changes)
+            noted.add_done_callback(log_failure(log, "changed estimates could not be noted"))
         if forecast.estimates or had_any:
             self._announce(now)
         return time.monotonic() - begun

@@ -10,14 +10,17 @@ import pytest
 from corral.control.jobs.jobs import delete, stop, submit
 from corral.control.live.controller import Controller
 from corral.control.ports import AttemptPhase, Store
+from corral.control.records import EventFilter
+from corral.control.scheduling.estimates import Expectations
 from corral.control.system.policies import Policies
 from corral.core.model import EndReason, Job, JobState, Node
 from corral.core.scheduling.forecast.accuracy import PastEstimate
+from corral.core.scheduling.forecast.estimates import Estimate, Forecast
 from corral.core.snapshot.replica import copy_of
 from corral.server.scheduling.estimate_worker import LONGEST_SECONDS, EstimateWorker
 from corral.stores.jobs.job_directories import DirectoryWorkspace
 from tests.unit.control.world import ANN, RecordingEngine, StillClock, draft, eventually, status
-from tests.unit.core.builders import node
+from tests.unit.core.builders import node, snapshot_of, waiting
 
 HOUR = 3600.0
 
@@ -180,3 +183,52 @@ def test_one_more_job_can_be_foreseen(watched: Watched) -> None:
     assert found is not None
     assert found.p50 > known.estimate.p50
     assert watched.estimating.of(watched.job(second)) == known
+
+
+def noted(watched: Watched) -> list[tuple[str, str]]:
+    """The events about changed estimates, the oldest first."""
+    watched.controller.execute(lambda work: None).result(10)
+    with watched.store.read() as tx:
+        page = tx.events.page(EventFilter(owner="ann"), cursor=None, limit=100)
+    return [(event.action, event.subject) for event in page.items[::-1] if event.action.startswith("job.starts-")]
+
+
+def test_the_owner_hears_of_a_start_that_moved_much_but_not_of_every_job_and_not_often(watched: Watched) -> None:
+    first = watched.submit("first", hours=5.0)
+    second, third = watched.submit("second"), watched.submit("third")
+    watched.estimating.look()
+    # Some minutes are not much.
+    watched.clock.time += 600.0
+    watched.estimating.look()
+    assert noted(watched) == []
+    # The first one ends hours before it had to: both start earlier, the owner hears of one.
+    watched.end(first)
+    eventually(lambda: watched.job(second).state is not JobState.QUEUED)
+    watched.estimating.look()
+    assert noted(watched) == [("job.starts-earlier", third)]
+    # What is known by now is compared from now on.
+    watched.clock.time += LONGEST_SECONDS
+    watched.estimating.look()
+    assert len(noted(watched)) == 1
+
+
+def test_one_owner_hears_of_the_largest_change_and_again_only_after_an_hour() -> None:
+    expectations = Expectations()
+    snapshot = copy_of(snapshot_of(waiting(1), waiting(2), waiting(3, user="bob")))
+
+    def see(at: float, **hours: float) -> list[tuple[str, float]]:
+        starts = {name.replace("_", "-"): value * HOUR for name, value in hours.items()}
+        estimates = {name: Estimate(p50=p50, p90=p50, raw_p50=p50, raw_p90=p50) for name, p50 in starts.items()}
+        return [
+            (one.job_id, round((one.after - one.before) / HOUR, 2))
+            for one in expectations.see(Forecast(at=at, estimates=estimates), snapshot)
+        ]
+
+    assert see(0.0, j_1=1, j_2=2, j_3=10) == []
+    # 4 of 10 hours are less than a half.
+    assert see(0.0, j_1=3, j_2=5, j_3=14) == [("j-2", 3.0)]
+    assert see(0.0, j_1=4, j_2=9, j_3=4) == [("j-3", -6.0)]
+    assert see(HOUR, j_1=3, j_2=4) == [("j-1", 2.0)]
+    # A wait that is over and begins again has a first estimate of its own.
+    assert see(2 * HOUR) == []
+    assert see(9 * HOUR, j_2=0) == []

@@ -16,6 +16,7 @@ import { PageHeader } from "@/parts/PageHeader";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { navigation } from "@/texts/navigation";
+import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";
 
 const FILTERS = { unread: "" };
@@ -92,9 +93,11 @@ const COLORS: Readonly<Record<InboxItem["kind"], string>> = {
   ended: "teal",
   failed: "red",
   preempted: "orange",
+  estimate: "cyan",
   idle: "yellow",
   stalled: "orange",
   storage: "orange",
+  quota: "orange",
   shared: "violet",
   fleet: "gray",
 };
@@ -103,6 +106,7 @@ function useColumns(): readonly Column<InboxItem>[] {
   const t = useTexts(texts);
   const kind = useTexts(kinds);
   const said = useTexts(actions);
+  const format = useFormat();
   return useMemo(
     () => [
       {
@@ -121,6 +125,7 @@ function useColumns(): readonly Column<InboxItem>[] {
               )}
             </Group>
             {item.text !== "" && <Faint>{item.text}</Faint>}
+            {item.expected_at !== null && <Faint>{t("expected", { at: format.dateTime(item.expected_at) })}</Faint>}
             {item.receipt !== null && <Faint>{t("receipt", { n: item.receipt })}</Faint>}
           </>
         ),
@@ -139,6 +144,6 @@ function useColumns(): readonly Column<InboxItem>[] {
       },
       { key: "when", title: t("when"), width: 150, sort: (item) => item.id, render: (item) => <Moment at={item.at} /> },
     ],
-    [t, kind, said],
+    [t, kind, said, format],
   );
 }

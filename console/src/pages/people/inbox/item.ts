@@ -14,6 +14,7 @@ export function isKnown(action: string): action is keyof typeof actions {
 }
 
 export function hrefOf(item: InboxItem): string {
+  if (item.kind === "quota") return item.action.startsWith("budget.") ? "/budgets" : "/volumes";
   const page = { job: "jobs", volume: "volumes", dataset: "datasets", node: "nodes" }[item.action.split(".")[0] ?? ""];
   return `/${page ?? "inbox"}/${encodeURIComponent(item.subject)}`;
 }

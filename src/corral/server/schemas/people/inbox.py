@@ -20,6 +20,7 @@ class InboxItemView(View):
     name: str = Field(description="Name of the job, volume or dataset; empty if it has none or is gone.")
     text: str = Field(description="The message of the event; empty if it has none.")
     receipt: int | None = Field(description="Receipt of a preemption or move.")
+    expected_at: str | None = Field(description="The new expected start, if the item is about a changed estimate.")
     read: bool
 
 
@@ -69,5 +70,6 @@ def _item(event: EventRecord, found: InboxPage) -> InboxItemView:
         name=found.names.get(event.subject, "") or str(detail.get("name", "")),
         text=str(detail.get("message") or detail.get("text") or ""),
         receipt=detail.get("receipt"),
+        expected_at=rfc3339(detail["expected_at"]) if "expected_at" in detail else None,
         read=event.id <= found.state.read_until,
     )
