@@ -4794,6 +4794,10 @@ export interface components {
          *       "engines": [
          *         "engine"
          *       ],
+         *       "gpu_shares": {
+         *         "detail": "no GPU is free",
+         *         "enforced": true
+         *       },
          *       "isolation": {
          *         "detail": "no GPU is free",
          *         "separation": "accounts"
@@ -4822,6 +4826,7 @@ export interface components {
             build: string;
             /** Engines */
             engines: string[];
+            gpu_shares: components["schemas"]["GpuSharesView"];
             isolation: components["schemas"]["IsolationView"];
             licence: components["schemas"]["LicenceView"];
             /** Parts */
@@ -7753,6 +7758,20 @@ export interface components {
         GpuMove: {
             /** Gpus */
             gpus: string[];
+        };
+        /**
+         * GpuSharesView
+         * @description Whether a job with a share of a GPU (`gpus` below 1) is limited to it.
+         * @example {
+         *       "detail": "no GPU is free",
+         *       "enforced": true
+         *     }
+         */
+        GpuSharesView: {
+            /** Detail */
+            detail: string;
+            /** Enforced */
+            enforced: boolean;
         };
         /**
          * GpuView

@@ -23,7 +23,7 @@ def about(terminal: Terminal) -> None:
     with terminal.client() as client:
         view = client.system.about()
     parts = [(part["name"].capitalize(), part["detail"] or "ok") for part in view["parts"]]
-    isolation = view.get("isolation")
+    isolation, shares = view.get("isolation"), view.get("gpu_shares")
     terminal.facts(
         view,
         (
@@ -34,6 +34,7 @@ def about(terminal: Terminal) -> None:
             ("Engines", formats.listed(view["engines"])),
             *parts,
             ("Isolation", isolation["detail"] if isolation is not None else "not reported"),
+            ("Shares of GPUs", shares["detail"] if shares is not None else "not reported"),
             ("Licence", view["licence"]["detail"]),
         ),
     )

@@ -320,6 +320,18 @@ def cgroup_limits(terminal: Terminal) -> Finding:
     return _ok("Limits", f"enforced by cgroup {support.detail}")
 
 
+def gpu_shares(terminal: Terminal) -> Finding:
+    """Whether the server enforces shares of GPUs."""
+    try:
+        with terminal.client() as client:
+            known = client.system.about().get("gpu_shares")
+    except ClientError:
+        return _warn("Shares of GPUs", "not known without a server", "Start one: `corral up`.")
+    if known is None:
+        return _warn("Shares of GPUs", "the server does not report it: it has an older version")
+    return _ok("Shares of GPUs", known["detail"])
+
+
 def isolation(terminal: Terminal) -> Finding:
     """The isolation that the server reports; without a server, that of a server on this machine."""
     try:
@@ -424,6 +436,7 @@ CHECKS: tuple[Callable[[Terminal], Finding], ...] = (
     database,
     gpus,
     cgroup_limits,
+    gpu_shares,
     isolation,
     containers,
     slurm_accounts,

@@ -7,6 +7,14 @@ from typing import Any, Literal, TypedDict
 
 from corral.client.views.people import Function
 
+
+class GpuSharesView(TypedDict):
+    """Whether a job with a share of a GPU (`gpus` below 1) is limited to it."""
+
+    enforced: bool
+    detail: str
+
+
 #: Isolation of the jobs of different users from each other and from the server.
 Separation = Literal["accounts", "shared_accounts", "single_user"]
 
@@ -47,6 +55,7 @@ class AboutView(TypedDict):
     engines: list[str]
     parts: list[PartView]
     isolation: IsolationView
+    gpu_shares: GpuSharesView
     licence: LicenceView
 
 

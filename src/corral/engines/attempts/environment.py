@@ -20,6 +20,8 @@ RUN_DIR_VARIABLE = "CORRAL_RUN_DIR"
 INSTALLATION_VARIABLE = "CORRAL_INSTALLATION"
 #: Variables that name directories of the job: the job's account owns these directories, its container mounts them.
 JOB_DIRECTORIES = ("CORRAL_JOB_DIR", "CORRAL_CHECKPOINT_DIR", "CORRAL_OUTPUT_DIR")
+#: Whether MPS limits the program to its share of a GPU: `enforced` or `not enforced`.
+SHARE_VARIABLE = "CORRAL_GPU_SHARE"
 #: The prefix of the driver's ids of slices.
 MIG_PREFIX = "MIG-"
 #: The prefixes of the driver's ids; virtual GPUs have other ids.
@@ -72,11 +74,20 @@ def visible_devices(instance: Instance) -> str:
     return ",".join(str(index) for index in instance.gpu_indexes)
 
 
+def is_share(instance: Instance) -> bool:
+    """Whether the instance has a part of a real GPU."""
+    return instance.gpu_milli < WHOLE and any(gpu.startswith(REAL_PREFIXES) for gpu in instance.gpu_ids)
+
+
 def share_environment(instance: Instance, *, pipe_directory: str) -> dict[str, str]:
-    """The variables by which NVIDIA's MPS limits a program to its share of a GPU; empty for whole GPUs."""
-    if instance.gpu_milli >= WHOLE or not any(gpu.startswith(REAL_PREFIXES) for gpu in instance.gpu_ids):
+    """The variables of a share of a GPU: whether it is enforced, and, if MPS runs, those by which it limits the share.
+    Empty for whole GPUs."""
+    if not is_share(instance):
         return {}
+    if not pipe_directory:
+        return {SHARE_VARIABLE: "not enforced"}
     limited = {
+        SHARE_VARIABLE: "enforced",
         "CUDA_MPS_PIPE_DIRECTORY": pipe_directory,
         "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": str(max(1, instance.gpu_milli * 100 // WHOLE)),
     }

@@ -1,6 +1,7 @@
 """Makes the message for a supervisor from a launch order: account, directories, limits, environment, container.
 
-Refuses orders that this machine can never run. This module starts and writes nothing.
+Refuses orders that this machine can never run. This module writes nothing, and starts nothing but the program that
+limits shares of a GPU.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from corral.engines.attempts.environment import (
     MIG_PREFIX,
     RUN_DIR_VARIABLE,
     account_environment,
+    is_share,
     job_directories,
     job_environment,
     share_environment,
@@ -144,8 +146,11 @@ class SpecWriter:
         if order.image and any(map(is_real, instance.gpu_ids)) and MIG_PREFIX not in env["CUDA_VISIBLE_DEVICES"]:
             # Only these GPUs are visible in the container, so CUDA counts them from 0.
             env["CUDA_VISIBLE_DEVICES"] = ",".join(str(place) for place in range(len(instance.gpu_ids)))
-        if self.isolation.mps_directory:
-            env |= share_environment(instance, pipe_directory=self.isolation.mps_directory)
+        limits = self.isolation.share_limits
+        if is_share(instance):
+            # MPS needs the machine's own shared memory, which a container does not see.
+            pipe = limits.pipe_of(account) if limits is not None and not order.image else ""
+            env |= share_environment(instance, pipe_directory=pipe)
         return env
 
     def _storage(self, order: LaunchOrder, instance: Instance, scratch: str) -> list[StorageSpec]:
@@ -207,8 +212,7 @@ class SpecWriter:
         )
 
     def _shared(self) -> list[str]:
-        directories = [*self.isolation.shared, self.isolation.mps_directory]
-        return [path for path in directories if path and os.path.isdir(path)]
+        return [path for path in self.isolation.shared if os.path.isdir(path)]
 
 
 def check_order(order: LaunchOrder) -> None:

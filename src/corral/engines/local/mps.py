@@ -1,8 +1,11 @@
 """NVIDIA's MPS: several programs compute on one GPU at the same time, and MPS limits each to its share.
 
-The MPS daemon outlives the server, as jobs do; the next server uses the same daemon. It serves the programs of one
-account at a time, so it is for installations whose jobs all have the same account. The operator must know that, and the
-setting is off by default.
+Each account has a daemon of its own, which runs as the account. One daemon would serve one account at a time, so that
+jobs of others wait; and a program with a fault on the GPU (an invalid address) ends all programs of its daemon, so that
+one user's fault ends no other user's jobs. The daemons outlive the server, as jobs do; the next server uses them again.
+
+Without its daemon a program gets the whole GPU and no error. So a daemon is asked for an answer before each launch, and
+started again if there is none.
 """
 
 from __future__ import annotations
@@ -11,41 +14,94 @@ import logging
 import os
 import shutil
 import subprocess
+import threading
 from collections.abc import Mapping
+from typing import Any
+
+from corral.engines.attempts.accounts import Account, own_account
 
 logger = logging.getLogger(__name__)
 
 PROGRAM = "nvidia-cuda-mps-control"
 _START_SECONDS = 20.0
-#: The daemon writes its process id there while it runs.
-_PID_FILE = "nvidia-cuda-mps-control.pid"
+#: A question that each daemon answers with a number, and that starts nothing.
+_QUESTION = b"get_default_active_thread_percentage\n"
+_PREPARE = 'umask 077 && mkdir -p "$CUDA_MPS_PIPE_DIRECTORY" "$CUDA_MPS_LOG_DIRECTORY" && exec "$0" -d'
 
 
-def start_mps(directory: str, environ: Mapping[str, str]) -> str:
-    """The directory in which programs reach the daemon, or "" if it cannot be started: then shares are not enforced."""
-    program = shutil.which(PROGRAM, path=environ.get("PATH"))
-    if program is None:
-        logger.warning("local.mps has no effect: there is no %s on this machine", PROGRAM)
-        return ""
-    pipe, log = os.path.join(directory, "pipe"), os.path.join(directory, "log")
-    for path, mode in ((directory, 0o711), (pipe, 0o755), (log, 0o700)):
-        os.makedirs(path, exist_ok=True)
-        os.chmod(path, mode)
-    if _is_running(pipe):
+class Mps:
+    """The daemons of this machine. Safe for use by several threads."""
+
+    def __init__(self, directory: str, environ: Mapping[str, str]) -> None:
+        self._directory = directory
+        self._path = environ.get("PATH", os.defpath)
+        self._program = shutil.which(PROGRAM, path=self._path)
+        self._lock = threading.Lock()
+        if self._program is None:
+            logger.warning("local.mps has no effect: there is no %s on this machine", PROGRAM)
+
+    def pipe_of(self, account: Account | None) -> str:
+        """The directory in which programs of the account reach their daemon, which runs then. "" if there is none: then
+        their shares are not enforced."""
+        if self._program is None:
+            return ""
+        account = account or own_account()
+        # One directory for each account: what is in it belongs to the account, and only the account looks at it.
+        place = os.path.join(self._directory, str(account.uid))
+        pipe = os.path.join(place, "pipe")
+        with self._lock:
+            try:
+                self._make(place, account)
+                if not self._answers(pipe, account):
+                    self._start(pipe, account)
+                    if not self._answers(pipe, account):
+                        raise OSError(f"{PROGRAM} does not answer")
+            except (OSError, subprocess.SubprocessError) as error:
+                logger.warning("shares of %s are not enforced: %s does not start: %s", account.name, PROGRAM, error)
+                return ""
         return pipe
-    env = {**environ, "CUDA_MPS_PIPE_DIRECTORY": pipe, "CUDA_MPS_LOG_DIRECTORY": log}
-    try:
-        subprocess.run([program, "-d"], env=env, check=True, capture_output=True, timeout=_START_SECONDS)
-    except (OSError, subprocess.SubprocessError) as error:
-        logger.warning("local.mps has no effect: %s does not start: %s", PROGRAM, error)
-        return ""
-    return pipe
 
+    def _make(self, place: str, account: Account) -> None:
+        os.makedirs(self._directory, exist_ok=True)
+        os.chmod(self._directory, 0o711)
+        try:
+            os.mkdir(place, 0o700)
+        except FileExistsError:
+            return
+        if account.uid != os.geteuid():
+            os.chown(place, account.uid, account.gid, follow_symlinks=False)
 
-def _is_running(pipe: str) -> bool:
-    try:
-        with open(os.path.join(pipe, _PID_FILE), encoding="ascii") as source:
-            os.kill(int(source.read()), 0)
-    except (OSError, ValueError):
-        return False
-    return True
+    def _answers(self, pipe: str, account: Account) -> bool:
+        """Judged by the answer: some versions end with code 0 without a daemon, too."""
+        assert self._program is not None
+        asked = self._run([self._program], pipe, account, _QUESTION)
+        try:
+            float(asked.stdout.split()[-1])
+        except (ValueError, IndexError):
+            return False
+        return True
+
+    def _start(self, pipe: str, account: Account) -> None:
+        assert self._program is not None
+        self._run(["/bin/sh", "-c", _PREPARE, self._program], pipe, account, b"").check_returncode()
+
+    def _run(
+        self, command: list[str], pipe: str, account: Account, question: bytes
+    ) -> subprocess.CompletedProcess[bytes]:
+        log = os.path.join(os.path.dirname(pipe), "log")
+        env = {"PATH": self._path, "CUDA_MPS_PIPE_DIRECTORY": pipe, "CUDA_MPS_LOG_DIRECTORY": log}
+        as_account: dict[str, Any] = {}
+        if account.uid != os.geteuid():
+            as_account = {"user": account.uid, "group": account.gid, "extra_groups": list(account.groups)}
+        # The daemon keeps what it inherits: it must not keep a pipe of this process open.
+        return subprocess.run(
+            command,
+            env=env,
+            input=question,
+            stdout=subprocess.PIPE if question else subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=_START_SECONDS,
+            cwd="/",
+            check=False,
+            **as_account,
+        )

@@ -52,7 +52,7 @@ from corral.server.storage.volume_storage import VolumeStorage
 from corral.server.system.disk_guard import DiskGuard
 from corral.server.system.disk_watch import DiskWatch
 from corral.server.system.idempotency import AnswerKept, take_keyed
-from corral.server.system.isolation import Separated
+from corral.server.system.isolation import GpuShares, Separated
 from corral.server.system.parts import PartWatch
 from corral.server.system.servers import Servers
 from corral.server.system.write_proof import Proof
@@ -101,6 +101,8 @@ class ServerContext:
     settings: Settings
     #: how jobs are isolated
     separated: Separated
+    #: whether shares of GPUs are enforced; the first call may take some seconds
+    gpu_shares: Callable[[], GpuShares]
     store: Store
     controller: Controller
     logs: LogSource

@@ -18,7 +18,7 @@ from corral.core.counts import counted
 from corral.engines.attempts.accounts import USER_FIELD, AccountRules, own_account
 from corral.engines.attempts.isolation import Isolation
 from corral.engines.attempts.job_places import barrier
-from corral.engines.local.mps import start_mps
+from corral.engines.local.mps import PROGRAM, Mps
 from corral.engines.registry import ENGINES
 from corral.server.demo.sample_setup import PEOPLE
 from corral.server.settings.settings import FIRST_USER, Settings
@@ -48,6 +48,32 @@ class Separated:
     detail: str
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GpuShares:
+    """Whether jobs with a share of a GPU are limited to it, as text for users."""
+
+    enforced: bool
+    detail: str
+
+
+def gpu_shares(settings: Settings, isolated: Isolation) -> GpuShares:
+    """Starts the program that limits shares, to see whether it runs. This takes some seconds on a machine with GPUs."""
+    engines = {cluster.engine for cluster in settings.cluster}
+    if "local" not in engines:
+        detail = "not enforced by corral: shares are what the cluster makes of them"
+    elif settings.local.virtual_gpus or settings.local.virtual_nodes:
+        detail = "not enforced: the GPUs are virtual"
+    elif isolated.share_limits is None:
+        detail = "not enforced: programs must limit themselves (local.mps lets NVIDIA's MPS limit them)"
+    elif not isolated.share_limits.pipe_of(None):
+        detail = f"not enforced: {PROGRAM} does not run on this machine"
+    else:
+        others = "" if engines == {"local"} else ", on the local cluster"
+        detail = f"enforced by NVIDIA's MPS{others}, except for jobs in images"
+        return GpuShares(enforced=True, detail=detail)
+    return GpuShares(enforced=False, detail=detail)
+
+
 def isolation_of(settings: Settings, *, is_root: bool | None = None) -> Isolation:
     as_root = os.geteuid() == 0 if is_root is None else is_root
     accounts = account_rules(settings) if as_root else None
@@ -61,7 +87,7 @@ def isolation_of(settings: Settings, *, is_root: bool | None = None) -> Isolatio
         max_processes=settings.local.max_processes or 0,
         no_new_privileges=settings.local.no_new_privileges,
         shared=(str(settings.helper_path),),
-        mps_directory=start_mps(str(settings.home / "local" / "mps"), os.environ) if settings.local.mps else "",
+        share_limits=Mps(str(settings.home / "local" / "mps"), os.environ) if settings.local.mps else None,
     )
 
 

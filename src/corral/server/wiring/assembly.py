@@ -140,6 +140,7 @@ def context_of(
     return ServerContext(
         settings=settings,
         separated=base.separated,
+        gpu_shares=base.gpu_shares,
         store=store,
         controller=controller,
         logs=base.clusters,

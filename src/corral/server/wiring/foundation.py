@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,7 @@ from corral.server.storage.mount_orders import MountOrders
 from corral.server.storage.volume_upkeep import VolumeUpkeep
 from corral.server.system import isolation
 from corral.server.system.disk_guard import DiskGuard
-from corral.server.system.isolation import Separated, Separation
+from corral.server.system.isolation import GpuShares, Separated, Separation
 from corral.server.wiring import clusters, home_ownership
 from corral.server.wiring.clusters import Clusters
 from corral.server.workbenches.workbench_watch import WorkbenchWatch
@@ -76,6 +76,8 @@ class SystemClock:
 class Foundation:
     settings: Settings
     separated: Separated
+    #: whether shares of GPUs are enforced; the first call may take some seconds
+    gpu_shares: Callable[[], GpuShares]
     clock: Clock
     store: Store
     clusters: Clusters
@@ -178,6 +180,7 @@ def built(
     return Foundation(
         settings=settings,
         separated=isolation.separated(isolated.accounts),
+        gpu_shares=cache(partial(isolation.gpu_shares, settings, isolated)),
         clock=clock,
         store=store,
         clusters=here,

@@ -76,7 +76,9 @@ def test_a_share_becomes_a_limit_of_mps_and_a_whole_gpu_has_none() -> None:
     assert share_environment(whole, pipe_directory="/run/mps") == {}
     assert share_environment(Instance(rank=0, node="n", gpu_milli=500), pipe_directory="/run/mps") == {}
     half = Instance(rank=0, node="n", gpu_ids=("GPU-a",), gpu_milli=WHOLE // 2, gpu_memory_bytes=80 * GIB)
+    assert share_environment(half, pipe_directory="") == {"CORRAL_GPU_SHARE": "not enforced"}
     assert share_environment(half, pipe_directory="/run/mps") == {
+        "CORRAL_GPU_SHARE": "enforced",
         "CUDA_MPS_PIPE_DIRECTORY": "/run/mps",
         "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "50",
         "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": "0=40960M",

@@ -161,6 +161,14 @@ export const texts = defineTexts({
   nodesHint: ["They start together, or not at all.", "同时启动，否则都不启动。"],
   gpusLabel: ["GPUs", "GPU 数"],
   gpusPerNodeLabel: ["GPUs per node", "每节点 GPU 数"],
+  shareEnforced: [
+    "A share: NVIDIA's MPS limits memory and computing units, except in images",
+    "份额：由 NVIDIA MPS 限制显存和计算单元，镜像中的作业除外",
+  ],
+  shareNotEnforced: [
+    "A share: it is not enforced here, so the program must limit itself",
+    "份额：此处不强制限制，程序须自行控制用量",
+  ],
   gpusHint: ["0, a share such as 0.5, or more", "0、0.5 这样的份额或整数"],
   gpusBad: [
     "0, a share below 1 with at most three decimals, or a whole number",

@@ -98,8 +98,10 @@ def submit(
         try:
             if dry_run:
                 _show_plan(terminal, client.jobs.plan(cast("JobCreate", arrays.plan_body(terminal, body))))
+                note_share(terminal, client, body)
                 return
             note_missing_gpus(terminal, body)
+            note_share(terminal, client, body)
             jobs = send(client, body)
         except ApiProblem as error:
             raise with_flags(error, None if job_file is None else job_file.places) from error
@@ -127,6 +129,15 @@ def note_missing_gpus(terminal: Terminal, body: Mapping[str, Any]) -> None:
     """Remind a user at a terminal that a job has no GPU unless it asks for one."""
     if terminal.is_interactive and not any(body.get(field) is not None for field in _SIZED):
         terminal.note("Note: the job asks for no GPU. Add --gpus 1 for one; --gpus 0 hides this note.")
+
+
+def note_share(terminal: Terminal, client: Client, body: Mapping[str, Any]) -> None:
+    """Reports to a user at a terminal whether the share of a GPU that a job asks for is enforced."""
+    gpus = body.get("gpus") or 0
+    if terminal.is_interactive and isinstance(gpus, int | float) and 0 < gpus < 1:
+        shares = client.system.about().get("gpu_shares")
+        if shares is not None:
+            terminal.note(f"Note: a share of a GPU is {shares['detail']}.")
 
 
 def send(client: Client, body: Mapping[str, Any]) -> list[JobView]:

@@ -21,6 +21,7 @@ from corral.server.monitoring.fleet_metrics import Seen, families_of, read_fleet
 from corral.server.schemas.base import ListView, rfc3339
 from corral.server.schemas.system.system import (
     AboutView,
+    GpuSharesView,
     HealthView,
     IsolationView,
     LicencePut,
@@ -44,6 +45,7 @@ _OF_ABOUT = frozenset({PartKind.STORE, PartKind.CONTROLLER, PartKind.ENGINE, Par
 @router.get(f"{PREFIX}/about", operation_id="get_about", responses=problems())
 async def get_about(caller: AnyCaller, context: Context) -> AboutView:
     """The server's version, the health of its parts, and the licensee."""
+    shares = await context.steps.do(caller.name, context.gpu_shares)
     return AboutView(
         version=context.version,
         build=f"Python {platform.python_version()} on {platform.system()} {platform.machine()}",
@@ -53,6 +55,7 @@ async def get_about(caller: AnyCaller, context: Context) -> AboutView:
         engines=sorted({cluster.engine for cluster in context.settings.cluster}),
         parts=_shown(await parts_of(context), is_operator=caller.is_operator),
         isolation=IsolationView(separation=context.separated.separation, detail=context.separated.detail),
+        gpu_shares=GpuSharesView(enforced=shares.enforced, detail=shares.detail),
         licence=licence_view(await current_licence(context)),
     )
 

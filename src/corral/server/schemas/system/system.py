@@ -51,6 +51,13 @@ class IsolationView(View):
     detail: str
 
 
+class GpuSharesView(View):
+    """Whether a job with a share of a GPU (`gpus` below 1) is limited to it."""
+
+    enforced: bool
+    detail: str
+
+
 class LicenceView(View):
     state: LicenceState
     holder: str | None
@@ -71,6 +78,7 @@ class AboutView(View):
     engines: list[str]
     parts: list[PartView]
     isolation: IsolationView
+    gpu_shares: GpuSharesView
     licence: LicenceView
 
 

@@ -189,7 +189,7 @@ class LocalSettings(Section):
     no_new_privileges: bool = True
     #: limit on processes and threads of one instance together; null: no limit
     max_processes: Annotated[int, Field(ge=16, le=4_194_304)] | None = 8192
-    #: NVIDIA's MPS limits jobs to their shares of a GPU; all jobs must then have the same account
+    #: NVIDIA's MPS limits jobs to their shares of a GPU, except for jobs in images
     mps: bool = False
 
     @model_validator(mode="after")

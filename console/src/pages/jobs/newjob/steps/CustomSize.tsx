@@ -1,5 +1,6 @@
 import { Checkbox, Group, MultiSelect, Select, SimpleGrid, Stack, Switch, TextInput } from "@mantine/core";
 
+import { $api } from "@/api/client";
 import { useAll } from "@/api/useAll";
 import { useField, useForm } from "@/pages/jobs/newjob/form";
 import { texts } from "@/pages/jobs/newjob/texts";
@@ -21,7 +22,7 @@ export function CustomSize() {
         {!isElastic && (
           <TextInput
             label={t(draft.kind === "distributed" ? "gpusPerNodeLabel" : "gpusLabel")}
-            description={t("gpusHint")}
+            description={<GpusHint gpus={draft.gpus} />}
             inputMode="decimal"
             placeholder={asPreset(format.number(preset?.gpus ?? 0))}
             {...field("gpus")}
@@ -71,6 +72,16 @@ export function CustomSize() {
       <Hardware />
     </Stack>
   );
+}
+
+/** For a share of a GPU the hint says whether it is enforced. */
+function GpusHint({ gpus }: { gpus: string }) {
+  const t = useTexts(texts);
+  const share = Number(gpus);
+  const isShare = share > 0 && share < 1;
+  const { data: about } = $api.useQuery("get", "/about", {}, { enabled: isShare });
+  if (!isShare || about === undefined) return t("gpusHint");
+  return t(about.gpu_shares.enforced ? "shareEnforced" : "shareNotEnforced");
 }
 
 /** A flavor, or models one by one. */

@@ -23,6 +23,7 @@ export function AboutTab() {
         <Parts parts={about.parts} />
         <Stack>
           <IsolationPanel isolation={about.isolation} />
+          <SharesPanel shares={about.gpu_shares} />
           <StorePanel store={about.store} />
           <LicencePanel licence={about.licence} />
         </Stack>
@@ -83,6 +84,20 @@ function IsolationPanel({ isolation }: { isolation: Schema<"IsolationView"> }) {
         </Alert>
         <Text size="sm" c="dimmed" style={{ overflowWrap: "anywhere" }}>
           {isolation.detail}
+        </Text>
+      </Stack>
+    </Panel>
+  );
+}
+
+function SharesPanel({ shares }: { shares: Schema<"GpuSharesView"> }) {
+  const t = useTexts(texts);
+  return (
+    <Panel title={t("shares")}>
+      <Stack gap={6}>
+        <Text>{t(shares.enforced ? "sharesEnforced" : "sharesNotEnforced")}</Text>
+        <Text size="sm" c="dimmed" style={{ overflowWrap: "anywhere" }}>
+          {shares.detail}
         </Text>
       </Stack>
     </Panel>
