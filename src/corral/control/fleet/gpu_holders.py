@@ -21,17 +21,16 @@ def _found(state: State) -> dict[str, list[Holder]]:
     for attempt in state.attempts.values():
         job = state.snapshot.jobs[attempt.job_id]
         for grant in attempt.allocation.grants:
+            holder = Holder(
+                job_id=job.id,
+                attempt_id=attempt.id,
+                user=job.user,
+                kind=job.kind,
+                gpu_milli=grant.gpu_milli,
+                running_since=job.started_at,
+                after_gpu_failure=bool(job.avoid_gpus),
+                idles=job.idles,
+            )
             for gpu in grant.gpus:
-                found[gpu].append(
-                    Holder(
-                        job_id=job.id,
-                        attempt_id=attempt.id,
-                        user=job.user,
-                        kind=job.kind,
-                        gpu_milli=grant.gpu_milli,
-                        running_since=job.started_at,
-                        after_gpu_failure=bool(job.avoid_gpus),
-                        idles=job.idles,
-                    )
-                )
+                found[gpu].append(holder)
     return dict(found)

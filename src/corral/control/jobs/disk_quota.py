@@ -6,8 +6,8 @@ How much a job has is measured elsewhere (`server/system/disk_watch.py`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import SYSTEM, Work
@@ -41,19 +41,36 @@ class Writer:
     local_bytes: int
 
 
-def writers(state: State) -> list[Writer]:
-    return [
-        Writer(
-            job_id=job.id,
-            attempt=job.attempt,
-            attempt_id=job.attempt_id,
-            user=job.user,
-            cluster=_cluster(state, job),
-            local_bytes=_local_bytes(state, job),
-        )
-        for job in state.snapshot.jobs.values()
-        if job.state is JobState.RUNNING
-    ]
+@dataclass(slots=True)
+class Writers:
+    """The jobs that write, of one state after another. An attempt that goes on keeps its `Writer`."""
+
+    _state: State | None = None
+    _changes: int = -1
+    _found: Mapping[str, Writer] = field(default_factory=dict)
+
+    def now(self, state: State) -> Mapping[str, Writer]:
+        """By attempt. Returns the same mapping until the state changes."""
+        if state is not self._state or state.changes != self._changes:
+            known, jobs = self._found, state.snapshot.jobs
+            self._found = {
+                attempt_id: known.get(attempt_id) or _writer(state, job)
+                for attempt_id, attempt in state.attempts.items()
+                if (job := jobs[attempt.job_id]).state is JobState.RUNNING
+            }
+            self._state, self._changes = state, state.changes
+        return self._found
+
+
+def _writer(state: State, job: Job) -> Writer:
+    return Writer(
+        job_id=job.id,
+        attempt=job.attempt,
+        attempt_id=job.attempt_id,
+        user=job.user,
+        cluster=_cluster(state, job),
+        local_bytes=_local_bytes(state, job),
+    )
 
 
 def stop_over(work: Work, found: Sequence[OverDisk]) -> None:

@@ -111,7 +111,9 @@ def sync_nodes(work: Work, cluster: str, nodes: tuple[Node, ...]) -> None:
     """
     nodes = _without_namesakes(work, cluster, nodes)
     known = {node.id: node for node in work.state.snapshot.nodes.values() if node.cluster == cluster}
-    work.state.observed[cluster] = frozenset(node.id for node in nodes)
+    names = frozenset(node.id for node in nodes)
+    if work.state.observed.get(cluster) != names:  # an observation without news is no change of the state
+        work.state.observed[cluster] = names
     gone = [
         replace(node, state=NodeState.DOWN) for node in known.values() if node.id not in work.state.observed[cluster]
     ]
@@ -150,7 +152,7 @@ def _without_namesakes(work: Work, cluster: str, nodes: tuple[Node, ...]) -> tup
     if left_out != work.state.left_out.get(cluster, frozenset()):
         for name in sorted(left_out):
             log.warning("node %s of cluster %s is left out: another cluster has a node of that name", name, cluster)
-    work.state.left_out[cluster] = left_out
+        work.state.left_out[cluster] = left_out
     return tuple(node for node in nodes if node.id not in left_out)
 
 

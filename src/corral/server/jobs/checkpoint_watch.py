@@ -51,8 +51,13 @@ class CheckpointWatch:
     def stop(self) -> None:
         self._worker.stop()
 
-    def look(self) -> None:
-        """One round."""
+    def look(self) -> float | None:
+        """One round; returns after how many seconds the next one follows, if it takes long to look at all jobs."""
+        began = self._clock.monotonic()
+        self._look()
+        return max(LOOK_SECONDS, (self._clock.monotonic() - began) * _LOOK_PART)
+
+    def _look(self) -> None:
         try:
             # After a start, waiting jobs too: they may have saved while no server was running.
             known = self._controller.inspect(_last_saved, self._is_first).result(_ASK_SECONDS)
@@ -154,8 +159,9 @@ class CheckpointWatch:
 
 def _last_saved(state: State, with_waiting: bool) -> dict[str, tuple[str, float | None]]:
     """The users of running jobs, and the known times of their last checkpoints."""
-    return {
-        job.id: (job.user, job.checkpointed_at)
-        for job in state.snapshot.jobs.values()
-        if job.state.holds_resources or (with_waiting and job.attempt > 0)
-    }
+    jobs = state.snapshot.jobs
+    if with_waiting:
+        found = [job for job in jobs.values() if job.state.holds_resources or job.attempt > 0]
+    else:
+        found = [jobs[attempt.job_id] for attempt in state.attempts.values()]
+    return {job.id: (job.user, job.checkpointed_at) for job in found}

@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 
-from corral.control.jobs.disk_quota import OverDisk, Writer, stop_over, writers
+from corral.control.jobs.disk_quota import OverDisk, Writer, Writers, stop_over
 from corral.control.live.controller import Controller
 from corral.control.live.worker import Worker, log_failure
 from corral.control.ports import Engine, OnThisDisk
@@ -68,6 +68,9 @@ class DiskWatch:
         self._monotonic = monotonic
         self._pool = FairPool("disk", threads=_THREADS, per_user=_PER_USER, waiting_per_user=_TASKS_PER_USER)
         self._lock = threading.Lock()
+        self._writers = Writers()
+        #: what the last look found
+        self._seen: Mapping[str, Writer] = {}
         #: by attempt: when it is measured next; infinite while it is being measured
         self._due: dict[str, float] = {}
         #: by attempt: what was measured last
@@ -95,13 +98,14 @@ class DiskWatch:
 
     def look(self) -> None:
         """Begin to measure the attempts that are due."""
-        found = self._controller.inspect(writers).result(_ASK_SECONDS)
+        running = self._controller.inspect(self._writers.now).result(_ASK_SECONDS)
         now = self._monotonic()
         with self._lock:
-            running = {writer.attempt_id for writer in found}
-            self._due = {attempt_id: at for attempt_id, at in self._due.items() if attempt_id in running}
-            self._found = {attempt_id: disk for attempt_id, disk in self._found.items() if attempt_id in running}
-            due = [writer for writer in found if self._due.get(writer.attempt_id, 0.0) <= now]
+            if running is not self._seen:
+                self._due = {attempt_id: at for attempt_id, at in self._due.items() if attempt_id in running}
+                self._found = {attempt_id: disk for attempt_id, disk in self._found.items() if attempt_id in running}
+                self._seen = running
+            due = [writer for attempt_id, writer in running.items() if self._due.get(attempt_id, 0.0) <= now]
             self._due |= {writer.attempt_id: float("inf") for writer in due}
         for writer in due:
             task = self._pool.submit(writer.user, self._measure(writer))

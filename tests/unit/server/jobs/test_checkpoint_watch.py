@@ -19,7 +19,7 @@ from corral.control.scheduling.preemptions import preempt, undecided
 from corral.control.system.policies import Policies
 from corral.core.model import EndReason, Job, JobState
 from corral.core.scheduling.plan.plan import Preemption, PreemptionRule
-from corral.server.jobs.checkpoint_watch import CheckpointWatch
+from corral.server.jobs.checkpoint_watch import LOOK_SECONDS, CheckpointWatch
 from corral.stores.jobs.checkpoints import DirectoryCheckpoints
 from corral.stores.jobs.job_directories import DirectoryWorkspace
 from tests.unit.control.world import ANN, BOB, RecordingEngine, StillClock, draft, eventually, status
@@ -262,3 +262,15 @@ def test_slow_directories_of_one_user_do_not_delay_those_of_others(watched: Watc
     assert watched.look() == []
     watched.clock.time += 200.0
     assert watched.look() == [slow[0]], "the last look is made later"
+
+
+def test_a_look_at_many_jobs_that_takes_long_is_followed_by_a_longer_pause(watched: Watched) -> None:
+    watched.running("slow-one")
+    assert watched.watch.look() == LOOK_SECONDS
+
+    def slow(_: str) -> None:
+        watched.clock.time += 0.5
+
+    watched.checkpoints.on_read = slow
+    watched.watch = watched.new_watch()  # reads every directory
+    assert watched.watch.look() == pytest.approx(10.0)
