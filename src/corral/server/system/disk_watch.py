@@ -10,10 +10,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import partial
 
 from corral.control.jobs.disk_quota import OverDisk, Writer, Writers, stop_over
 from corral.control.live.controller import Controller
@@ -24,7 +23,7 @@ from corral.core.model import EndReason
 from corral.core.quantities import format_bytes
 from corral.files.usage import TooDeep, measure_steps
 from corral.server.settings.disk_limits import DiskLimits
-from corral.stores.storage.fair_pool import FairPool, TaskCancelled
+from corral.stores.storage.fair_pool import FairPool
 
 log = logging.getLogger("corral.server.disk")
 
@@ -36,7 +35,7 @@ _MEASURE_PART = 0.1
 EVICT_PART = 0.9
 _THREADS = 2
 _PER_USER = 1
-_TASKS_PER_USER = 100_000
+_TASKS_PER_USER = 1000
 _ASK_SECONDS = 10.0
 
 
@@ -107,9 +106,35 @@ class DiskWatch:
                 self._seen = running
             due = [writer for attempt_id, writer in running.items() if self._due.get(attempt_id, 0.0) <= now]
             self._due |= {writer.attempt_id: float("inf") for writer in due}
+        by_user: defaultdict[str, list[Writer]] = defaultdict(list)
         for writer in due:
-            task = self._pool.submit(writer.user, self._measure(writer))
-            task.future.add_done_callback(partial(self._measured, writer, now))
+            by_user[writer.user].append(writer)
+        for user, mine in by_user.items():
+            self._pool.submit(user, self._measure_each(mine, now))
+
+    def _measure_each(self, writers: Sequence[Writer], began: float) -> Generator[None, None, None]:
+        """One task for all of a user's small jobs: a task for each costs more than to measure it. A job with many
+        files gets a task of its own, which takes turns with the others."""
+        for writer in writers:
+            steps = self._measure(writer)
+            try:
+                next(steps)
+            except StopIteration as end:
+                self._measured(writer, began, end.value)
+            except Exception as error:  # noqa: BLE001 - the jobs behind this one are measured all the same
+                self._measured(writer, began, error)
+            else:
+                self._pool.submit(writer.user, self._measure_on(writer, steps, began), is_limited=False)
+            yield
+
+    def _measure_on(
+        self, writer: Writer, steps: Generator[None, None, JobDisk], began: float
+    ) -> Generator[None, None, None]:
+        try:
+            found: JobDisk | Exception = yield from steps
+        except Exception as error:  # noqa: BLE001 - it is judged like a result
+            found = error
+        self._measured(writer, began, found)
 
     def _measure(self, writer: Writer) -> Generator[None, None, JobDisk]:
         engine = self._engines.get(writer.cluster)
@@ -123,25 +148,21 @@ class DiskWatch:
             bytes=kept.bytes + passing.bytes, files=kept.files + passing.files, temporary_bytes=passing.bytes
         )
 
-    def _measured(self, writer: Writer, began: float, done: Future[JobDisk]) -> None:
-        error = done.exception()
-        if isinstance(error, TaskCancelled):
-            return
+    def _measured(self, writer: Writer, began: float, found: JobDisk | Exception) -> None:
         now = self._monotonic()
         with self._lock:
             if writer.attempt_id in self._due:
                 self._due[writer.attempt_id] = now + max(MEASURE_SECONDS, (now - began) / _MEASURE_PART)
         over: OverDisk | None = None
-        if isinstance(error, TooDeep):
-            message = f"stopped because its files cannot be counted: {error}"
+        if isinstance(found, TooDeep):
+            message = f"stopped because its files cannot be counted: {found}"
             over = OverDisk(job_id=writer.job_id, attempt=writer.attempt, message=message)
-        elif error is not None:
-            log.warning("what %s has on the disk cannot be measured: %s", writer.job_id, error)
+        elif isinstance(found, Exception):
+            log.warning("what %s has on the disk cannot be measured: %s", writer.job_id, found)
         else:
-            disk = done.result()
             with self._lock:
-                self._found[writer.attempt_id] = disk
-            over = self._judged(writer, disk)
+                self._found[writer.attempt_id] = found
+            over = self._judged(writer, found)
         if over is not None:
             self._controller.execute(stop_over, [over]).add_done_callback(
                 log_failure(log, "a job could not be stopped for its use of the disk", with_traceback=True)
