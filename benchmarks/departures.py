@@ -6,7 +6,10 @@ two days fill the fleet, then a week counts. More is asked for than the fleet ha
 all the same are lost to fragmentation. The same pods go through the placement that the live scheduler uses, with a mix
 that it learns on the way, and through first fit, best fit and FGD as plain simulations. FGD knows the mix beforehand.
 
-    CORRAL_TRACES=DIR python -m benchmarks.departures [--seeds N] [--trace NAME]
+With `--waiting` the same pods are jobs of twenty users that wait in the default queue, at a load of 100 % for three
+days, of which the first fills the fleet: the whole scheduler by placement policy.
+
+    CORRAL_TRACES=DIR python -m benchmarks.departures [--seeds N] [--trace NAME] [--waiting]
 """
 
 from __future__ import annotations
@@ -30,7 +33,11 @@ from corral.core.model import DEFAULT_POOL, WHOLE, Job, Node, Request
 from corral.core.scheduling.placement.search import find_place
 from corral.core.snapshot.node_index import Fleet
 from corral.core.snapshot.request_mix import MixCounter, kind_of
+from corral.simulator.outcome import Held, Ran
+from corral.simulator.replay import Rules, replay
 from corral.simulator.traces import openb
+from corral.simulator.traces.job import TraceJob
+from corral.simulator.workload import TimeLimits, Workload
 
 FIRST_SEED = 42
 HOUR = 3600.0
@@ -42,6 +49,8 @@ SHORTEST, LONGEST = 0.5 * HOUR, 2 * DAY
 NODES_EVERY = 20
 GANG_PART, GANG_NODES = 1 / 3, 2
 SIZES = ("1 GPU or less", "2 to 4", "8", "gangs")
+#: with pods that wait: the load, from when to when GPUs are counted, and how many users there are
+WAITING_LOAD, WAITING_DAYS, WAITING_USERS = 1.0, (DAY, 3 * DAY), 20
 #: how much of the mix FGD knows, by its most frequent kinds
 FGD_KINDS = 80
 
@@ -62,13 +71,20 @@ class Placement(Protocol):
 # ---------------------------------------------------------------- what arrives
 
 
-def drawn_pods(known: Sequence[tuple[Request, float]], gpu_milli: int, draw: random.Random) -> Iterator[Pod]:
+def drawn_pods(
+    known: Sequence[tuple[Request, float]],
+    gpu_milli: int,
+    draw: random.Random,
+    *,
+    load: float = LOAD,
+    until: float = FILLING + COUNTED,
+) -> Iterator[Pod]:
     """Pods of a trace at random, with the load and for as long as said above."""
     mean = statistics.fmean(request.total_gpu_milli * seconds for request, seconds in known)
     at = 0.0
     while True:
-        at += draw.expovariate(LOAD * gpu_milli / mean)
-        if at > FILLING + COUNTED:
+        at += draw.expovariate(load * gpu_milli / mean)
+        if at > until:
             return
         request, seconds = draw.choice(known)
         if request.gpus == 8 and draw.random() < GANG_PART:
@@ -239,7 +255,12 @@ class Live:
         if allocation is None:
             return None
         self._fleet.take(allocation)
-        return lambda: self._fleet.give_back(allocation)
+
+        def release() -> None:
+            self._fleet.give_back(allocation)
+            self._counter.count_ended(request)
+
+        return release
 
 
 # ---------------------------------------------------------------- one week
@@ -300,10 +321,70 @@ def _until(at: float, last: float, allocated: float, held: int) -> tuple[float, 
     return (at, allocated + held * (at - last)) if at > last else (last, allocated)
 
 
+# ---------------------------------------------------------------- pods that wait
+
+
+def print_waiting(nodes: Sequence[Node], known: Sequence[tuple[Request, float]], seeds: Sequence[int]) -> None:
+    gpus = sum(len(node.gpus) for node in nodes)
+    rows = []
+    for placement in ("fragmentation", "pack"):
+        used, waits = list[float](), defaultdict[str, list[float]](list)
+        for seed in seeds:
+            pods = drawn_pods(known, gpus * WHOLE, random.Random(seed), load=WAITING_LOAD, until=WAITING_DAYS[1])
+            used.append(_waiting(nodes, list(pods), seed, placement, waits))
+            print(f"departures: seed {seed}, {placement}: {used[-1]:.2%} of the GPUs in use", flush=True)
+        rows.append(
+            Row(
+                what=f"corral, {placement}: GPUs in use",
+                value=f"{statistics.fmean(used):.2%}",
+                spread=spread([100 * part for part in used], "%", 2),
+                ratio="mean wait: "
+                + ", ".join(f"{size} {statistics.fmean(waits[size]):,.0f} s" for size in SIZES if waits[size]),
+            )
+        )
+    print_table(f"Arrivals and ends where pods wait, {len(nodes)} nodes, {gpus} GPUs", rows)
+
+
+def _waiting(
+    nodes: Sequence[Node], pods: Sequence[Pod], seed: int, placement: str, waits: dict[str, list[float]]
+) -> float:
+    """Replay these pods as jobs. Adds their waits by size; returns the part of the GPUs that was in use."""
+    draw = random.Random(seed)
+    jobs = [
+        TraceJob(
+            name=f"pod-{number}",
+            user=f"user-{draw.randrange(WAITING_USERS)}",
+            submitted_at=pod.at,
+            run_seconds=pod.run_seconds,
+            gpus=pod.request.gpus * pod.request.nodes,
+            gpu_milli=pod.request.gpu_milli,
+            nodes=pod.request.nodes,
+            cpu_milli=pod.request.cpu_milli * pod.request.nodes,
+            memory_bytes=pod.request.memory_bytes * pod.request.nodes,
+            models=pod.request.models,
+        )
+        for number, pod in enumerate(pods)
+    ]
+    held = 0.0
+    since, until = WAITING_DAYS
+
+    def note(event: Held | Ran) -> None:
+        nonlocal held
+        milli = event.job.request.total_gpu_milli
+        if isinstance(event, Held):
+            held += milli * max(0.0, min(event.until, until) - max(event.since, since))
+        else:
+            waits[_size(event.job.request)].append(event.wait_seconds)
+
+    replay(Workload(nodes, jobs, Counter(), time_limits=TimeLimits.NONE), Rules(placement=placement), on_detail=note)
+    return held / (sum(len(node.gpus) for node in nodes) * WHOLE * (until - since))
+
+
 def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.departures", description=__doc__)
     parser.add_argument("--trace", default="default", help="the pod list (default)")
     parser.add_argument("--seeds", type=int, default=1, help="how many, from 42 on (1)")
+    parser.add_argument("--waiting", action="store_true", help="pods wait for room, in the default queue")
     options = parser.parse_args(arguments)
     folder = os.environ.get("CORRAL_TRACES")
     if not folder:
@@ -313,6 +394,10 @@ def main(arguments: Sequence[str] = ()) -> None:
     nodes = sorted(openb.read_nodes(traces), key=lambda node: node.id)[::NODES_EVERY]
     known = known_pods(traces, options.trace)
     gpu_milli = sum(len(node.gpus) for node in nodes) * WHOLE
+    seeds = range(FIRST_SEED, FIRST_SEED + options.seeds)
+    if options.waiting:
+        print_waiting(nodes, known, seeds)
+        return
     rules: dict[str, Callable[[], Placement]] = {
         "first fit": lambda: Plain(nodes, first_fit),
         "best fit": lambda: Plain(nodes, best_fit),
@@ -321,7 +406,7 @@ def main(arguments: Sequence[str] = ()) -> None:
         "corral, fragmentation (default)": lambda: Live(nodes, "fragmentation"),
     }
     found: dict[str, list[Week]] = {name: [] for name in rules}
-    for seed in range(FIRST_SEED, FIRST_SEED + options.seeds):
+    for seed in seeds:
         pods = list(drawn_pods(known, gpu_milli, random.Random(seed)))
         for name, made in rules.items():
             found[name].append(run(nodes, pods, made()))

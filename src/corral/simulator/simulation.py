@@ -32,7 +32,7 @@ from corral.core.scheduling.plan.plan import Plan, Preemption, Resize
 from corral.core.snapshot.changes import Change, DropJob, PutJob, PutScore, last_node_of
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.request_mix import MixCounter
-from corral.core.snapshot.submission_counts import count_submitted
+from corral.core.snapshot.submission_counts import count_ended, count_submitted
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -247,6 +247,7 @@ class Simulation:
         self._forget(replace(over, started_at=job.started_at))
 
     def _forget(self, over: Job) -> None:
+        count_ended(self.snapshot, self._counters, over)
         self.watcher.ended(over, self._arrivals.pop(over.id))
         del self._left[over.id], self._held_since[over.id], self._works_from[over.id]
 

@@ -11,11 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.core.model import WHOLE, Blocking
+from corral.core.model import DEFAULT_POOL, WHOLE, Blocking
 from corral.core.scheduling.ordering import POLICIES
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.simulator.fleets import parse_fleet
 from corral.simulator.outcome import SERIES_STEPS, Distribution, Held, Outcome, Ran, TimeSeries, jain_index
-from corral.simulator.replay import Rules, replay
+from corral.simulator.replay import Rules, cluster_of, replay
+from corral.simulator.simulation import Simulation
 from corral.simulator.summary import flat, summary
 from corral.simulator.traces.job import TraceJob
 from corral.simulator.workload import TimeLimits, Workload, in_order
@@ -23,6 +25,14 @@ from tests.unit.core.recount import check_never_oversubscribed
 from tests.unit.searching import between, every, seconds
 
 FLEET = "2x4xA,1x2xB:8:16GiB"
+
+
+def test_ended_jobs_are_part_of_the_mix_as_on_a_server() -> None:
+    jobs = [TraceJob(name=f"job-{at}", submitted_at=at, run_seconds=5.0, gpus=1) for at in (0.0, 10.0, 20.0, 30.0)]
+    work = Workload(parse_fleet(FLEET), jobs, Counter())
+    simulation = Simulation(snapshot=ClusterSnapshot(cluster_of(work.nodes, Rules())), arrivals=work.arrivals())
+    ended = [simulation.snapshot.mixes[DEFAULT_POOL].ended for step in simulation if step.arrived]
+    assert ended == [0, 1, 2, 2], "the fourth job is too few for a new mix"
 
 
 TRACED = every(

@@ -32,16 +32,25 @@ class Portion:
 class Mix:
     #: the most frequent first, then by the request: equal mixes are stored alike
     portions: tuple[Portion, ...] = ()
+    #: how many instances ended while these requests were counted
+    ended: int = 0
 
     @property
     def total(self) -> int:
         return sum(portion.count for portion in self.portions)
 
+    @property
+    def ended_part(self) -> float:
+        """How many instances ended for each one that was asked for: 0 while nothing ends, 1 where as many end as
+        come."""
+        return min(1.0, self.ended / self.total) if self.portions else 0.0
 
-def mix_of(counts: Iterable[tuple[Request, int]]) -> Mix:
+
+def mix_of(counts: Iterable[tuple[Request, int]], ended: int = 0) -> Mix:
     """The mix of these counts, limited to `MOST_KINDS`."""
     ordered = sorted(counts, key=lambda item: (-item[1], _sort_key(item[0])))
-    return Mix(portions=tuple(Portion(request=request, count=count) for request, count in ordered[:MOST_KINDS]))
+    portions = tuple(Portion(request=request, count=count) for request, count in ordered[:MOST_KINDS])
+    return Mix(portions=portions, ended=ended)
 
 
 def kind_of(request: Request) -> Request:
@@ -56,6 +65,12 @@ class MixCounter:
         self.mix = mix
         self._counts = {portion.request: portion.count for portion in mix.portions}
         self._total = self._reported = mix.total
+        self._ended = mix.ended
+
+    def count_ended(self, request: Request) -> None:
+        """Count a job that has given its resources back. The next mix has it."""
+        if request.wants_gpu:
+            self._ended += request.nodes
 
     def count(self, request: Request) -> Mix | None:
         """Count a submitted request. Returns the new mix, if enough requests were added."""
@@ -68,7 +83,8 @@ class MixCounter:
             return None
         if self._total >= WINDOW:
             self._counts = {request: count // 2 for request, count in self._counts.items() if count > 1}
-        self.mix = mix_of(self._counts.items())
+            self._ended //= 2
+        self.mix = mix_of(self._counts.items(), self._ended)
         self._counts = {portion.request: portion.count for portion in self.mix.portions}
         self._total = self._reported = self.mix.total
         return self.mix

@@ -31,6 +31,17 @@ def test_what_is_tried_again_was_asked_for_once(desk: Desk) -> None:
     assert desk.state.snapshot.mixes[DEFAULT_POOL].total == 1
 
 
+def test_jobs_that_gave_their_resources_back_are_counted(desk: Desk) -> None:
+    (job,) = desk.started(draft("ends"))
+    desk.submit(draft("waits"))
+    assert desk.state.snapshot.mixes[DEFAULT_POOL].ended == 0
+    desk.hear(job, AttemptPhase.ENDED, EndReason.EXIT_CODE, exit_code=0)
+    desk.submit(draft("next"))
+    mix = desk.state.snapshot.mixes[DEFAULT_POOL]
+    assert (mix.ended, mix.total) == (1, 3)
+    assert desk.loaded().snapshot.mixes == {DEFAULT_POOL: mix}
+
+
 def test_a_pool_takes_its_mix_with_it(desk: Desk) -> None:
     def ask(work: Work) -> None:
         for gpu in ("n1/0", "n1/1"):

@@ -44,6 +44,27 @@ def test_the_past_fades() -> None:
     assert counter.mix.total < 2 * WINDOW
 
 
+def test_ends_are_counted_by_instance_and_fade_with_the_rest() -> None:
+    counter = MixCounter()
+    counter.count(Request(gpus=1))
+    assert counter.mix.ended_part == 0
+    counter.count_ended(Request(gpus=4, nodes=3))
+    counter.count_ended(Request(cpu_milli=4000))
+    for _ in range(5):
+        counter.count(Request(gpus=1))
+    assert counter.mix.ended == 3
+    assert counter.mix.ended_part == 3 / counter.mix.total
+    for _ in range(4 * WINDOW):
+        counter.count(Request(gpus=1))
+        counter.count_ended(Request(gpus=1))
+    assert 0.9 < counter.mix.ended_part <= 1.0
+    assert counter.mix.ended < 2 * WINDOW
+
+
+def test_a_mix_of_an_earlier_version_has_no_ends() -> None:
+    assert from_plain(Mix, {"portions": []}) == Mix(ended=0)
+
+
 def test_it_stays_bounded_whatever_is_asked_for() -> None:
     counter = MixCounter()
     for number in range(5 * WINDOW):
@@ -64,7 +85,7 @@ def test_equal_counts_are_equal_mixes_and_can_be_written_down(asked: list[Reques
 
 
 def test_it_is_content_of_the_snapshot() -> None:
-    put = PutMix(pool="default", mix=mix_of([(Request(gpus=2, models=("A10",)), 7)]))
+    put = PutMix(pool="default", mix=mix_of([(Request(gpus=2, models=("A10",)), 7)], ended=3))
     snapshot = snapshot_of(put)
     assert put in list(snapshot.contents())
     assert decode_changes(encode_changes([put])) == [put]

@@ -180,6 +180,8 @@ class JobChanges:
             is_elsewhere = before is not None and before.is_moving and not after.is_moving
             self._state.change(PutJob(job=after), needs_cycle=not only_up or after.elastic is not None or is_elsewhere)
         elif before is not None and before.state.is_active:
+            if before.state.holds_resources:
+                self._mixes.count_ended(before)
             self._state.change(DropJob(id=after.id))
 
     def _predicted(self, before: Job, after: Job) -> Job:

@@ -9,7 +9,7 @@ from corral.control.scheduling.request_mixes import keep_mix
 from corral.core.model import Job
 from corral.core.snapshot.changes import PutMix
 from corral.core.snapshot.request_mix import Mix
-from corral.core.snapshot.submission_counts import count_submitted
+from corral.core.snapshot.submission_counts import count_ended, count_submitted
 
 
 class RequestMixChanges:
@@ -27,6 +27,10 @@ class RequestMixChanges:
         if change is not None:
             self._mixes[change.pool] = change.mix
             self._state.change(change)
+
+    def count_ended(self, job: Job) -> None:
+        """Count a job that held resources; the next mix has it."""
+        count_ended(self._state.snapshot, self._state.mixes, job)
 
     def drop(self, pool: str) -> None:
         """Remove the mix of a pool that is deleted."""

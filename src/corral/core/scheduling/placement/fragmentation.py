@@ -1,6 +1,10 @@
 """`fragmentation`: the node on which the expected leftover (stranded idle GPU) grows least, for the mix of requests
 that the pool has seen lately (`expected_leftover`).
 
+Where jobs end, a hole that one of them leaves is filled again, and what is scarce are nodes with many free GPUs: each
+free GPU of the node counts as `WORTH` thousandths of growth, times the part of jobs that end, so that full nodes come
+first.
+
 Jobs without GPUs go to the nodes where the fewest idle GPUs depend on the free CPUs. While a pool has no mix, the
 fullest node is the best one.
 """
@@ -15,6 +19,10 @@ from corral.core.scheduling.placement import pack
 from corral.core.scheduling.placement.expected_leftover import Leftover, leftover_of
 from corral.core.scheduling.placement.node_states import NodeStates, RequestShape, State, by_least_cost, has_host
 from corral.core.snapshot.node_index import EVERYWHERE, DomainIndex, Fleet
+
+#: Thousandths of leftover that are accepted for one free GPU less on the node, where as many jobs end as come;
+#: measured: flat between 50 and 500.
+WORTH = 150.0
 
 
 def candidates(fleet: Fleet, index: DomainIndex, request: Request, among: int) -> Iterator[int]:
@@ -44,7 +52,7 @@ def _node_states(fleet: Fleet, index: DomainIndex) -> NodeStates | None:
         mix = fleet.mixes.get(pool)
         if mix is None:
             return None
-        node_states = NodeStates(index.domain, fleet.slots, _Growth(leftover_of(mix, model)))
+        node_states = NodeStates(index.domain, fleet.slots, _Growth(leftover_of(mix, model), WORTH * mix.ended_part))
     watchers["fragmentation"] = node_states
     return node_states
 
@@ -58,10 +66,12 @@ def _idle_gpus_at_stake(state: State, shape: RequestShape) -> float | None:
 
 
 class _Growth:
-    """The growth of a node's expected leftover if a request is placed on it."""
+    """The growth of a node's expected leftover if a request is placed on it, and what the node's free GPUs are worth
+    as a whole."""
 
-    def __init__(self, leftover: Leftover) -> None:
+    def __init__(self, leftover: Leftover, worth: float) -> None:
         self._leftover = leftover
+        self._worth = worth
 
     def __call__(self, state: State, shape: RequestShape) -> float | None:
         free, cpu_milli, memory_bytes = state
@@ -74,7 +84,7 @@ class _Growth:
         leftover = self._leftover
         growth = leftover(after, cpu_milli - cpu, memory_bytes - memory) - leftover(free, cpu_milli, memory_bytes)
         # Rounding errors must not decide.
-        return round(growth, 6)
+        return round(growth + self._worth * sum(free) / WHOLE, 6)
 
 
 def _less_whole(free: tuple[int, ...], gpus: int) -> tuple[int, ...] | None:

@@ -88,6 +88,15 @@ def test_work_without_gpus_stays_away_from_idle_ones() -> None:
     assert put(made, job(cpu_milli=60_000)) == ["idle"]
 
 
+@pytest.mark.parametrize(("ended", "expected"), [(0, ["large"]), (100, ["small"])])
+def test_where_jobs_end_large_nodes_are_kept_whole(ended: int, expected: list[str]) -> None:
+    """The small node has CPUs for the hungry half of the mix, which counts most while nothing ends."""
+    made = Fleet([node("large", 8, cpu_milli=96_000, model="A10"), node("small", 2, cpu_milli=16_000, model="T4")])
+    asked = [(Request(gpus=1, cpu_milli=4000), 50), (Request(gpus=1, cpu_milli=8000), 50)]
+    made.put_mix(DEFAULT_POOL, mix_of(asked, ended))
+    assert put(made, job(gpus=1, cpu_milli=4000)) == expected
+
+
 def test_without_a_mix_it_packs() -> None:
     made = Fleet([node("n1", 4), node("n2", 4)])
     made.take(running(9, on={"n2": (0,)}).allocation or Allocation(grants=()))
