@@ -1,12 +1,13 @@
 import { MantineProvider } from "@mantine/core";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { RouterProvider } from "@tanstack/react-router";
+import { CatchBoundary, RouterProvider } from "@tanstack/react-router";
 
 import { onSignedOut } from "@/api/client";
 import { problemOf } from "@/api/problem";
 import { Overlays } from "@/app/Overlays";
 import { PreferencesProvider } from "@/app/preferences";
 import { router } from "@/app/router";
+import { PageError } from "@/app/shell/fallbacks";
 import { theme } from "@/app/theme";
 
 const queries = new QueryClient({
@@ -28,8 +29,10 @@ export function App() {
     <PreferencesProvider>
       <MantineProvider theme={theme} defaultColorScheme="auto">
         <QueryClientProvider client={queries}>
-          <Overlays />
-          <RouterProvider router={router} />
+          <CatchBoundary getResetKey={() => "console"} errorComponent={PageError}>
+            <Overlays />
+            <RouterProvider router={router} />
+          </CatchBoundary>
         </QueryClientProvider>
       </MantineProvider>
     </PreferencesProvider>

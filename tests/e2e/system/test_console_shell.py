@@ -112,3 +112,44 @@ def test_keys_open_pages_and_show_themselves_and_virtual_gpus_are_said_to_be_sim
     # Letters in a field mean themselves.
     page.get_by_placeholder("Find by name, label or user").fill("n")
     expect(page.get_by_role("heading", name="Nodes", level=1)).to_be_visible()
+
+
+def test_a_file_that_an_upgrade_replaced_offers_to_reload(browser: Browser, server: CorralServer) -> None:
+    """Neither a part of a page, nor a menu, nor a message that cannot be loaded leaves a blank page."""
+    for name, opens in (("ResourcePanel", ""), ("Palette", "Control+k")):
+        console = Console(browser, server).sign_in()
+        page = console.page
+        page.route(f"**/assets/{name}-*.js", lambda route: route.fulfill(status=404))
+        page.goto("/", wait_until="domcontentloaded")
+        if opens:
+            expect(page.get_by_role("heading", name="Overview", level=1)).to_be_visible()
+            page.keyboard.press(opens)
+        expect(page.get_by_text("A part of the console could not be loaded")).to_be_visible()
+        page.unroute_all()
+        page.get_by_role("button", name="Reload").click()
+        expect(page.get_by_role("heading", name="Overview", level=1)).to_be_visible()
+        # What the browser says about the missing file is expected here.
+        console.context.close()
+
+
+def test_the_overlays_alone_may_fail_to_load(browser: Browser, server: CorralServer) -> None:
+    console = Console(browser, server, "ann").sign_in()
+    page = console.page
+    page.route("**/assets/ToastFrame-*.js", lambda route: route.fulfill(status=404))
+    page.goto("/settings", wait_until="domcontentloaded")
+    page.get_by_label("Display name").fill("Ann of the tests")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("button", name="Reload")).to_be_visible()
+    console.context.close()
+
+
+def test_the_hint_of_the_connection_is_reached_by_keyboard(visit: Visit) -> None:
+    page = visit().open("/", "Overview")
+    badge = page.locator("[data-live]")
+    expect(badge).to_have_attribute("data-live", "live")
+    badge.focus()
+    expect(badge).to_be_focused()
+    described = page.evaluate("id => document.getElementById(id).textContent", badge.get_attribute("aria-describedby"))
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("tooltip")).to_have_text(described)

@@ -1,7 +1,7 @@
 import { ActionIcon, Avatar, Badge, Group, Indicator, Kbd, Text, UnstyledButton, VisuallyHidden } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { Bell, Search } from "lucide-react";
-import { lazy } from "react";
+import { lazy, useId } from "react";
 
 import { $api } from "@/api/client";
 import { useLiveState } from "@/api/LiveProvider";
@@ -70,12 +70,28 @@ function LiveBadge() {
   const format = useFormat();
   const { state, since } = useLiveState();
   const color = { live: "teal", connecting: "gray", stale: "orange" }[state];
+  const hint = state === "live" ? t("liveHint") : t("staleHint", { at: format.dateTime(since) });
+  const id = useId();
   return (
-    <Hint label={state === "live" ? t("liveHint") : t("staleHint", { at: format.dateTime(since) })}>
-      <Badge variant="dot" color={color} size="lg" tt="none" fw={500} mr={4} role="status" data-live={state}>
-        {t(state)}
-      </Badge>
-    </Hint>
+    <>
+      <Hint label={hint}>
+        <Badge
+          variant="dot"
+          color={color}
+          size="lg"
+          tt="none"
+          fw={500}
+          mr={4}
+          role="status"
+          data-live={state}
+          tabIndex={0}
+          aria-describedby={id}
+        >
+          {t(state)}
+        </Badge>
+      </Hint>
+      <VisuallyHidden id={id}>{hint}</VisuallyHidden>
+    </>
   );
 }
 

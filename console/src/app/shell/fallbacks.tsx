@@ -3,6 +3,7 @@ import { Button, Code, Skeleton, Stack } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { CircleAlert, Compass, Lock } from "lucide-react";
 
+import { isMissingFile } from "@/app/chunks";
 import { texts } from "@/app/shell/texts";
 import { EmptyState } from "@/parts/EmptyState";
 import { common } from "@/texts/common";
@@ -36,6 +37,13 @@ export function OperatorsOnly() {
 export function PageError({ error, reset }: { error: unknown; reset?: () => void }) {
   const t = useTexts(texts);
   const c = useTexts(common);
+  if (isMissingFile(error)) {
+    return (
+      <EmptyState icon={CircleAlert} title={t("outdated")} hint={t("outdatedHint")}>
+        <Button onClick={() => window.location.reload()}>{t("reload")}</Button>
+      </EmptyState>
+    );
+  }
   return (
     <EmptyState
       icon={CircleAlert}

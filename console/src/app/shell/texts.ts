@@ -51,5 +51,11 @@ export const texts = defineTexts({
   notFound: ["There is no such page", "页面不存在"],
   notFoundHint: ["The address may be mistyped, or the page was removed.", "地址可能有误，或内容已被移除。"],
   toOverview: ["To the overview", "返回概览"],
+  outdated: ["A part of the console could not be loaded", "控制台的部分内容无法加载"],
+  outdatedHint: [
+    "The server was probably upgraded while this page was open. What is not saved is lost by reloading.",
+    "服务器可能已在页面打开期间升级。重新加载会丢失未保存的内容。",
+  ],
+  reload: ["Reload", "重新加载"],
   broken: ["This page failed", "页面出错"],
 });
