@@ -9,6 +9,7 @@ const TOUCHED: Readonly<Record<string, readonly string[]>> = {
   job: [
     "/jobs",
     "/workbenches",
+    "/apps",
     "/overview",
     "/queues",
     "/panel",

@@ -2,6 +2,7 @@
 import { Skeleton, Stack } from "@mantine/core";
 import { useParams } from "@tanstack/react-router";
 import {
+  AppWindow,
   ChartLine,
   ChartSpline,
   CircuitBoard,
@@ -13,7 +14,7 @@ import {
   ScrollText,
 } from "lucide-react";
 
-import { $api } from "@/api/client";
+import { $api, type Schema } from "@/api/client";
 import { CheckpointsTab } from "@/pages/jobs/job/tabs/CheckpointsTab";
 import { CurvesTab } from "@/pages/jobs/job/tabs/CurvesTab";
 import { EventsTab } from "@/pages/jobs/job/tabs/EventsTab";
@@ -25,6 +26,7 @@ import { SummaryTab } from "@/pages/jobs/job/tabs/SummaryTab";
 import { texts } from "@/pages/jobs/job/texts";
 import { LogsTab } from "@/pages/jobs/logs/LogsTab";
 import { SpecTab } from "@/pages/jobs/spec/SpecTab";
+import { AppTab } from "@/pages/workbenches/apps/AppTab";
 import { BackLink } from "@/parts/BackLink";
 import { PageHeader } from "@/parts/PageHeader";
 import { PageTabs } from "@/parts/PageTabs";
@@ -67,6 +69,9 @@ export default function JobPage() {
           ...(job.kind === "preset"
             ? [{ key: "report", title: t("report"), icon: ChartLine, content: () => <ReportTab job={job} /> }]
             : []),
+          ...(hasApp(job)
+            ? [{ key: "app", title: t("app"), icon: AppWindow, content: () => <AppTab job={job} /> }]
+            : []),
           { key: "logs", title: t("logs"), icon: ScrollText, content: () => <LogsTab job={job} /> },
           { key: "curves", title: t("curves"), icon: ChartSpline, content: () => <CurvesTab job={job} /> },
           { key: "gpus", title: t("gpus"), icon: CircuitBoard, content: () => <GpusTab job={job} /> },
@@ -78,6 +83,10 @@ export default function JobPage() {
       />
     </>
   );
+}
+
+function hasApp(job: Schema<"JobView">): boolean {
+  return (job.app ?? null) !== null || (job.app_port ?? null) !== null;
 }
 
 function Loading() {

@@ -4,6 +4,7 @@ import type { ReactNode } from "react";
 
 import { useIsOperator, useMay, useMe } from "@/app/session";
 import { useFilters } from "@/app/useFilters";
+import { AppList } from "@/pages/workbenches/apps/AppList";
 import { BenchCard } from "@/pages/workbenches/BenchCard";
 import { CreateDrawer } from "@/pages/workbenches/CreateDrawer";
 import { useWorkbenches } from "@/pages/workbenches/useWorkbenches";
@@ -62,6 +63,7 @@ export default function WorkbenchesPage() {
           ))}
         </Cards>
       )}
+      <AppList />
       <CreateDrawer opened={filters.open === "new"} onClose={() => setFilters({ open: "" })} />
     </>
   );

@@ -1,6 +1,7 @@
 import { defineTexts } from "@/texts/texts";
 
 export const texts = defineTexts({
+  app: ["App", "应用"],
   report: ["Report", "报告"],
   noReport: ["No report yet", "尚无报告"],
   noReportHint: [

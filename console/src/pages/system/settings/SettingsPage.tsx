@@ -1,4 +1,15 @@
-import { Bell, Gauge, Inbox, Info, KeyRound, LogIn, SlidersHorizontal, Ticket, UserRound } from "lucide-react";
+import {
+  Bell,
+  Gauge,
+  Inbox,
+  Info,
+  KeyRound,
+  KeySquare,
+  LogIn,
+  SlidersHorizontal,
+  Ticket,
+  UserRound,
+} from "lucide-react";
 
 import { useIsOperator } from "@/app/session";
 import { ChannelsTab } from "@/pages/alerts/channels/ChannelsTab";
@@ -9,6 +20,7 @@ import { KeysTab } from "@/pages/system/settings/KeysTab";
 import { ProfileTab } from "@/pages/system/settings/ProfileTab";
 import { ProvidersTab } from "@/pages/system/settings/providers/ProvidersTab";
 import { QuotaTab } from "@/pages/system/settings/QuotaTab";
+import { SecretsTab } from "@/pages/system/settings/secrets/SecretsTab";
 import { TokensTab } from "@/pages/system/settings/tokens/TokensTab";
 import { texts } from "@/pages/system/settings/texts";
 import { PageHeader } from "@/parts/PageHeader";
@@ -24,6 +36,7 @@ export default function SettingsPage() {
     { key: "profile", title: t("profile"), icon: UserRound, content: () => <ProfileTab /> },
     { key: "keys", title: t("keys"), icon: KeyRound, content: () => <KeysTab /> },
     { key: "tokens", title: t("tokens"), icon: Ticket, content: () => <TokensTab /> },
+    { key: "secrets", title: t("secrets"), icon: KeySquare, content: () => <SecretsTab /> },
     { key: "inbox", title: t("inbox"), icon: Inbox, content: () => <InboxTab /> },
     { key: "quota", title: t("quota"), icon: Gauge, content: () => <QuotaTab /> },
   ];

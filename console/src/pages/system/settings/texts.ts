@@ -4,6 +4,7 @@ export const texts = defineTexts({
   profile: ["Profile", "个人资料"],
   keys: ["SSH keys", "SSH 公钥"],
   tokens: ["Tokens", "访问令牌"],
+  secrets: ["Secrets", "密钥"],
   inbox: ["Inbox", "收件箱"],
   quota: ["My quota", "我的配额"],
   signIn: ["Sign-in", "登录方式"],
