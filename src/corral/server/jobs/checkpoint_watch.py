@@ -103,6 +103,8 @@ class CheckpointWatch:
     def _changed(self, job_id: str, noted_at: float | None) -> Saved | None:
         """New checkpoints of a running job."""
         if self._is_paused(job_id):
+            # Read later, also if it ends before: 0 is the time stamp of no directory.
+            self._marks.setdefault(job_id, 0)
             return None
         began = self._clock.monotonic()
         try:

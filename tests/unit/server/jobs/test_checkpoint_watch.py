@@ -260,8 +260,11 @@ def test_slow_directories_of_one_user_do_not_delay_those_of_others(watched: Watc
         )
     eventually(lambda: all(watched.job(job_id).state.is_ended for job_id in slow))
     assert watched.look() == []
-    watched.clock.time += 200.0
-    assert watched.look() == [slow[0]], "the last look is made later"
+    saved = watched.save(slow[2], 1, 5000.0)
+    for job_id in slow:
+        watched.clock.time += 200.0
+        assert watched.look() == [job_id], "the last looks are made later, also at jobs that were never looked at"
+    assert watched.job(slow[2]).checkpointed_at == saved
 
 
 def test_a_look_at_many_jobs_that_takes_long_is_followed_by_a_longer_pause(watched: Watched) -> None:
