@@ -287,6 +287,28 @@ def test_a_sqlite_store_on_a_full_disk(tmp_path: Path) -> None:
         subprocess.run(["umount", "-l", home], check=True)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a file system of its own")
+def test_a_start_on_a_full_disk(tmp_path: Path) -> None:
+    """A server that was stopped has to make files when it starts: it gives up a part of its reserve for them."""
+    home = tmp_path / "home"
+    home.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", home], check=True)
+    server = CorralServer(home, "--virtual-nodes", "1x2xA10")
+    try:
+        server.start()
+        wait_until(lambda: (home / "reserve").exists(), "it has a reserve")
+        assert server.stop() == 0
+        _fill(home / "ballast")
+        server.start()
+        with server.http() as http:
+            assert http.get("/jobs").is_success
+        assert server.stop() == 0, server.log()[-5000:]
+    finally:
+        if server.is_running:
+            server.kill()
+        subprocess.run(["umount", "-l", home], check=True)
+
+
 def _submitted(http: httpx.Client, name: str) -> int:
     # Large: what is written must need new pages.
     body = {"name": name, "command": ["true"], "env": {"LONG": "x" * 60_000}}

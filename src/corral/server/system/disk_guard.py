@@ -62,13 +62,7 @@ class DiskGuard:
         self._worker.stop()
 
     def free(self, place: str | Path | None = None) -> Free:
-        found = os.statvfs(place or self._home)
-        is_root = os.geteuid() == 0
-        return Free(
-            bytes=found.f_bavail * found.f_frsize,
-            own_bytes=(found.f_bfree if is_root else found.f_bavail) * found.f_frsize,
-            files=found.f_favail if found.f_files else None,
-        )
+        return _free(place or self._home)
 
     def problem(self) -> str:
         """Why no job is launched; "" if there is enough space."""
@@ -101,13 +95,10 @@ class DiskGuard:
 
     def look(self) -> None:
         """One round: free a part of the reserve, or create it again."""
-        free = self.free()
-        held = _size(self._reserve)
-        if free.own_bytes < _DANGER_BYTES and held:
-            left = max(0, held - max(1, self._limits.reserve_bytes // _PARTS))
-            os.truncate(self._reserve, left)
-            log.error("the disk is full: %s of the reserve are left", format_bytes(left))
-        elif held < self._limits.reserve_bytes and free.bytes > self._limits.min_free_bytes + _DANGER_BYTES:
+        is_freed = free_reserve(self._home, self._limits)
+        free, held = self.free(), _size(self._reserve)
+        has_room = free.bytes > self._limits.min_free_bytes + _DANGER_BYTES
+        if not is_freed and held < self._limits.reserve_bytes and has_room:
             self._make_reserve()
         problem = self.problem()
         if problem and not self._was_low:
@@ -135,6 +126,29 @@ class DiskGuard:
         except Exception:
             # The worker tries again: the server starts even if its disk cannot be read.
             log.exception("the disk could not be checked")
+
+
+def free_reserve(home: Path, limits: DiskLimits) -> bool:
+    """Free a part of the reserve if the disk is full; whether it did. Also before the store is opened: that creates
+    files."""
+    reserve = home / RESERVE
+    held = _size(reserve)
+    if not held or _free(home).own_bytes >= _DANGER_BYTES:
+        return False
+    left = max(0, held - max(1, limits.reserve_bytes // _PARTS))
+    os.truncate(reserve, left)
+    log.error("the disk is full: %s of the reserve are left", format_bytes(left))
+    return True
+
+
+def _free(place: str | Path) -> Free:
+    found = os.statvfs(place)
+    is_root = os.geteuid() == 0
+    return Free(
+        bytes=found.f_bavail * found.f_frsize,
+        own_bytes=(found.f_bfree if is_root else found.f_bavail) * found.f_frsize,
+        files=found.f_favail if found.f_files else None,
+    )
 
 
 def _size(path: Path) -> int:

@@ -41,7 +41,7 @@ from corral.server.settings.storage_places import storage_places
 from corral.server.storage.mount_orders import MountOrders
 from corral.server.storage.volume_upkeep import VolumeUpkeep
 from corral.server.system import isolation
-from corral.server.system.disk_guard import DiskGuard
+from corral.server.system.disk_guard import DiskGuard, free_reserve
 from corral.server.system.isolation import GpuShares, Separated, Separation
 from corral.server.wiring import clusters, home_ownership
 from corral.server.wiring.clusters import Clusters
@@ -122,6 +122,7 @@ def start_foundation(
     clock = SystemClock()
     isolated = prepared_home(settings)
     limits = disk_limits(settings)
+    free_reserve(settings.home, limits)
     claim = home_ownership.claim_of(settings.home, clock.now())
     if handover is None:
         store = open_store(settings.database_url, claim, take_over=take_over)

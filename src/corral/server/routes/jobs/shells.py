@@ -153,10 +153,15 @@ async def _obey(text: str, stream: ShellStream) -> None:
     """Applies a control message. Invalid ones are ignored: they concern the caller's own terminal only."""
     try:
         asked = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return
     match asked:
         case {"end": True}:
             await stream.end_input()
-        case {"resize": [int(columns), int(rows)]} if 0 < columns <= MAX_SIZE and 0 < rows <= MAX_SIZE:
+        case {"resize": [columns, rows]} if _is_size(columns) and _is_size(rows):
             await stream.resize(columns, rows)
+
+
+def _is_size(value: Any) -> bool:
+    # A boolean is an integer, too.
+    return type(value) is int and 0 < value <= MAX_SIZE
