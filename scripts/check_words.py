@@ -1,7 +1,8 @@
 """Counts words that docs/glossary.md replaces, in identifiers, comments, texts and file names.
 
 Also counts docstrings that begin with a clause ("What is pulled", "Of one cluster") instead of a noun or a verb, and
-comments of fields that begin with "of" (`#: of the hottest GPU`).
+comments of fields that begin with "of" (`#: of the hottest GPU`); and tests that are named by a clause or a pronoun
+(`test_what_is_missing_is_named`) instead of their subject (`test_missing_parameters_are_named`).
 
     python scripts/check_words.py [-v]
 
@@ -46,6 +47,10 @@ BANNED = {
 OPENINGS = "what|which|who|whose|whom|whoever|whatever|of|those|its|nothing|until|to|from|none|one's|there is|as"
 #: where openings are checked
 WITH_OPENINGS = ("src/corral/", "console/src/", "tests/")
+
+
+#: Names of tests may not begin with these.
+TEST_OPENINGS = "what|which|who|whose|whoever|whatever|how|of|those|that|they|it|its|both|neither|one(?!_of_|_time_)"
 
 
 class Exempt(NamedTuple):
@@ -109,6 +114,8 @@ _CASE_CHANGE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SEPARATORS = re.compile(r"[_-]+")
 _OPENING = re.compile(rf'^\s*(?:r?"""|/\*\*\s*)({OPENINGS})\s|^\s*#: (of)\s', re.IGNORECASE)
 
+_TEST = re.compile(rf"^\s*(?:async )?def test_({TEST_OPENINGS})_")
+
 
 class Place(NamedTuple):
     file: str
@@ -143,9 +150,12 @@ def banned_in(text: str, file: str) -> list[str]:
 
 
 def banned_opening(line: str, file: str) -> list[str]:
-    """The first words of a docstring, if they are in `OPENINGS`; also `of` in the comment of a field."""
+    """The first word of a docstring if it is in `OPENINGS`, `of` in the comment of a field, and the first word of a
+    test's name if it is in `TEST_OPENINGS`."""
     found = _OPENING.match(line) if file.startswith(WITH_OPENINGS) else None
-    return [found[1] or found[2]] if found else []
+    if found:
+        return [found[1] or found[2]]
+    return _TEST.findall(line) if file.startswith("tests/") else []
 
 
 def _words(text: str) -> str:
@@ -153,7 +163,7 @@ def _words(text: str) -> str:
 
 
 def openings(root: Path = ROOT) -> Iterator[Place]:
-    """Docstrings that begin with one of `OPENINGS`."""
+    """Docstrings and names of tests that begin with a clause or a pronoun."""
     for file in _files(root):
         lines = (root / file).read_text(encoding="utf-8").splitlines()
         for number, line in enumerate(lines, start=1):

@@ -209,7 +209,7 @@ def no_long_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_whatever_fails_once_everything_goes_on(store: Store, seed: int) -> None:
+def test_server_goes_on_after_any_call_fails_once(store: Store, seed: int) -> None:
     story = Story(store, seed)
     try:
         story.run()

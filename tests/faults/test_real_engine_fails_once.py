@@ -149,7 +149,7 @@ def story(controller: Controller, rng: random.Random, witness: Path) -> tuple[se
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_whatever_fails_once_every_job_runs_once_and_ends(
+def test_every_job_runs_once_and_ends_after_any_call_fails_once(
     store: Store, seed: int, faults: Faults, real_engine: LocalEngine, tmp_path: Path
 ) -> None:
     rng, witness = random.Random(seed), tmp_path / "witness"

@@ -12,7 +12,7 @@ from tests.unit.scripts import load_script
 script = load_script("configuration_page.py")
 
 
-def test_it_is_current() -> None:
+def test_configuration_page_is_current() -> None:
     assert script.PAGE.read_text(encoding="utf-8") == script.page(), "run `make openapi`"
 
 
@@ -22,7 +22,7 @@ def test_every_key_has_a_meaning_and_a_type() -> None:
     assert [key.name for key in keys if not key.meaning or not key.type] == []
 
 
-def test_it_has_every_key_that_corral_config_show_prints(tmp_path: Path) -> None:
+def test_configuration_page_has_every_key_of_config_show(tmp_path: Path) -> None:
     known = {key.name for name, model in script.sections() for key in script.keys(name, model)}
     shown = {line.key for line in show_settings(load_settings(environ={"CORRAL_HOME": str(tmp_path)}))}
     # Mappings are shown entry by entry, a section that is not set as one value.

@@ -45,7 +45,7 @@ def console(tmp_path: Path) -> Any:
         ("node 20", False),
     ],
 )
-def test_which_node_will_do(version: str, is_fine: bool) -> None:
+def test_accepted_versions_of_node(version: str, is_fine: bool) -> None:
     assert steps.is_new_enough(version) is is_fine
 
 

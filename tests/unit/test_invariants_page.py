@@ -28,7 +28,7 @@ def test_the_page_has_rows() -> None:
 
 
 @pytest.mark.parametrize(("mark", "path", "name"), NAMED, ids=[name for _, _, name in NAMED])
-def test_what_is_named_is_there(mark: str, path: str, name: str) -> None:
+def test_named_tests_exist(mark: str, path: str, name: str) -> None:
     found = functions(TESTS / path)
     assert name in found, f"{path} has no {name}"
     assert is_generated(found[name]) == bool(mark), f"{name}: marked as a property test, or not, against what it is"

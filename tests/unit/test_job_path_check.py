@@ -41,7 +41,7 @@ def test_a_call_that_follows_a_path_is_found(check: ModuleType, code: str) -> No
     "code",
     ["os.unlink(name, dir_fd=held)", "os.fstat(held)", "os.utime(descriptor)", "tables.open()", "place.read(name, 9)"],
 )
-def test_what_starts_from_a_descriptor_is_allowed(check: ModuleType, code: str) -> None:
+def test_calls_from_a_descriptor_are_allowed(check: ModuleType, code: str) -> None:
     assert not list(check.calls(ast.parse(code)))
 
 

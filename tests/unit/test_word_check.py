@@ -123,3 +123,19 @@ def test_a_count_may_fall_and_not_grow(check: ModuleType) -> None:
     assert first == "docs: 2 places with words that the glossary replaces, 1 are allowed"
     assert len(places) == 1
     assert len(list(check.problems(found, {}))) == 3
+
+
+@pytest.mark.parametrize(
+    ("line", "openings"),
+    [
+        ("def test_what_is_missing_is_named() -> None:", ["what"]),
+        ("    async def test_it_is_current(self) -> None:", ["it"]),
+        ("def test_one_that_waits_has_a_reason() -> None:", ["one"]),
+        ("def test_one_of_two_writers_wins() -> None:", []),
+        ("def test_one_time_password_gives_no_token() -> None:", []),
+        ("def test_missing_parameters_are_named() -> None:", []),
+    ],
+)
+def test_names_of_tests_begin_with_their_subject(check: ModuleType, line: str, openings: list[str]) -> None:
+    assert check.banned_opening(line, "tests/unit/test_module.py") == openings
+    assert check.banned_opening(line, "src/corral/core/module.py") == []

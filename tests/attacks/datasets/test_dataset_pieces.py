@@ -87,7 +87,7 @@ def test_an_empty_file_is_no_way_around(secret: dict[str, Any], eve: Client) -> 
     assert committed(eve, second)["state"] == "failed"
 
 
-def test_what_one_sent_oneself_is_not_sent_again(secret: dict[str, Any], eve: Client, tmp_path: Path) -> None:
+def test_pieces_sent_by_the_caller_are_not_sent_again(secret: dict[str, Any], eve: Client, tmp_path: Path) -> None:
     source = tmp_path / "eve"
     source.mkdir()
     (source / "same.txt").write_bytes(SECRET)

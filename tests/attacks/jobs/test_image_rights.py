@@ -65,7 +65,9 @@ def test_a_login_that_the_registry_refuses_gives_nothing(machine: SharedMachine,
     assert again["state"] == "completed", "her own right is not touched"
 
 
-def test_what_an_operator_put_on_the_node_is_for_everybody(machine: SharedMachine, registry: PrivateRegistry) -> None:
+def test_images_that_an_operator_put_on_the_node_serve_all_users(
+    machine: SharedMachine, registry: PrivateRegistry
+) -> None:
     with busybox_image() as address:
         # A pull of it with a login fails, and must not make it private.
         with machine.server.http("ann") as ann:

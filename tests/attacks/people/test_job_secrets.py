@@ -52,7 +52,7 @@ def test_files_of_secrets_are_removed_whatever_the_job_put_beside_them(eves: Sha
         "rm -rf secrets/*; mkdir -p secrets/deploy/x",
     ],
 )
-def test_what_an_attempt_put_in_their_place_does_not_stop_the_next_one(eves: SharedMachine, plant: str) -> None:
+def test_files_in_place_of_secrets_do_not_stop_the_next_attempt(eves: SharedMachine, plant: str) -> None:
     script = (
         f'cd "$(dirname "$DEPLOY_FILE")/.." && [ -e once ] || {{ touch once; {plant}; exit 3; }}; cat "$DEPLOY_FILE"'
     )

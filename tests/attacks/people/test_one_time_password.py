@@ -29,7 +29,7 @@ def anonymous(machine: SharedMachine) -> httpx.Client:
     return httpx.Client(base_url=f"{machine.server.url}{API}", timeout=30)
 
 
-def test_it_gives_no_token(reset: SharedMachine) -> None:
+def test_one_time_password_gives_no_token(reset: SharedMachine) -> None:
     body = {"user": "eve", "password": GIVEN, "token_name": "cli"}
     with anonymous(reset) as http:
         refused = http.post("/auth/login", json=body)

@@ -63,7 +63,7 @@ def test_a_clone_of_a_preset_with_another_command_is_a_training(eve: httpx.Clien
     assert (refused.status_code, refused.json()["limit"]) == (409, 1), refused.text
 
 
-def test_what_is_declared_rightly_is_taken(eve: httpx.Client) -> None:
+def test_correct_kind_is_accepted(eve: httpx.Client) -> None:
     made = eve.post("/jobs", json={"command": SLEEP, "gpus": 1, "kind": "training"})
     assert made.status_code == 201
     assert held(eve) == {"training": 1}

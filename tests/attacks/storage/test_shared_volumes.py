@@ -33,7 +33,7 @@ def volume(machine: SharedMachine) -> Path:
 
 
 @pytest.mark.parametrize("path", ["/var/data", "/etc/corral-data", "/tmp/not/there", "/corral-attack"])
-def test_what_is_shared_to_be_read_is_not_written(machine: SharedMachine, volume: Path, path: str) -> None:
+def test_read_only_share_is_not_written(machine: SharedMachine, volume: Path, path: str) -> None:
     shared(machine, "ro")
     script = "cd $CORRAL_MOUNT_DATA && cat secret; echo eve > secret; echo eve > new; chmod 777 .; pwd; ls -a"
     _, log = machine.run("eve", script, mounts=[f"ann/data:{path}:ro"])

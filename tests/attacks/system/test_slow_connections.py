@@ -118,7 +118,7 @@ def test_a_slow_but_honest_upload_arrives(strict: SharedMachine, connections: Ex
     assert honest.recv(65536).startswith(b"HTTP/1.1 201")
 
 
-def test_one_address_cannot_take_all_connections(strict: SharedMachine, connections: ExitStack) -> None:
+def test_single_address_cannot_take_all_connections(strict: SharedMachine, connections: ExitStack) -> None:
     flood = [connections.enter_context(connect(strict)) for _ in range(PER_ADDRESS + 20)]
     refused = [rest(connection) for connection in flood[PER_ADDRESS:]]
     assert all(answer.startswith(b"HTTP/1.1 503") for answer in refused), refused[:1]
@@ -131,7 +131,7 @@ def test_one_address_cannot_take_all_connections(strict: SharedMachine, connecti
     assert again.recv(65536).startswith(b"HTTP/1.1 200"), "places are given back"
 
 
-def test_what_was_cut_off_leaves_no_noise_in_the_log(strict: SharedMachine, connections: ExitStack) -> None:
+def test_closed_connections_leave_no_lines_in_the_log(strict: SharedMachine, connections: ExitStack) -> None:
     slow = connections.enter_context(connect(strict))
     slow.sendall(head(strict, "PUT /api/v1/volumes/none/uploads/none/parts/1 HTTP/1.1", "Content-Length: 100000"))
     slow.close()

@@ -67,7 +67,7 @@ def test_no_user_reaches_the_programs_of_another(machine: SharedMachine) -> None
     assert events(machine, "app.opened") == events(machine, "job.tunnel-opened") == []
 
 
-def test_what_an_operator_opens_is_in_the_audit_log(machine: SharedMachine) -> None:
+def test_programs_opened_by_an_operator_are_in_the_audit_log(machine: SharedMachine) -> None:
     job_id = app_of(machine, "ann")
     assert page(machine, "operator", job_id).status_code == 200
     url = f"ws://127.0.0.1:{machine.server.port}/api/v1/jobs/{job_id}/tunnel"

@@ -209,7 +209,7 @@ print(subprocess.run(["jupyter", "trust", "shown.ipynb"], capture_output=True, t
 
 
 @pytest.mark.parametrize("installation", ["ports of this machine"], indirect=True)
-def test_neither_do_a_notebook_and_a_file_in_a_real_jupyter(
+def test_notebook_and_file_in_a_real_jupyter_do_not_reach_the_console(
     installation: Installation, operator: BrowserContext
 ) -> None:
     server = installation.server

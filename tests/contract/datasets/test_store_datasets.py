@@ -98,7 +98,7 @@ def test_datasets_are_found_by_id_and_by_name_of_their_owner(store: Store) -> No
 
 
 @pytest.mark.parametrize("no_id", ["", "d-", "d-0", "d-01", "d-x", "e-1", "d-99999999999999999999", "D-1"])
-def test_what_is_no_id_is_not_found(store: Store, no_id: str) -> None:
+def test_invalid_dataset_id_is_not_found(store: Store, no_id: str) -> None:
     with store.write() as tx:
         tx.datasets.save(DIGITS)
         assert tx.datasets.get(no_id) is None

@@ -95,7 +95,7 @@ def test_a_history_and_its_tags(opened: Callable[[], VersionStore]) -> None:
     assert other.tags("faces") == {"v1.0": first.id}
 
 
-def test_what_is_not_there_is_said(opened: Callable[[], VersionStore]) -> None:
+def test_missing_objects_are_reported(opened: Callable[[], VersionStore]) -> None:
     store = opened()
     append(store, a_commit())
     for wrong in (
@@ -126,7 +126,7 @@ def test_only_one_follows_another(opened: Callable[[], VersionStore]) -> None:
     assert list(store.log("faces")) == [first]
 
 
-def test_of_many_at_once_one_wins_and_other_datasets_do_not_mind(opened: Callable[[], VersionStore]) -> None:
+def test_one_of_many_simultaneous_commits_wins_and_other_datasets_go_on(opened: Callable[[], VersionStore]) -> None:
     first = a_commit()
     append(opened(), first)
     outcomes: list[str] = []

@@ -247,7 +247,9 @@ def test_a_running_job_can_be_stopped_by_the_next_server(cluster: EngineHarness)
         ("true", "/no/such/place", "working directory /no/such/place: No such file"),
     ],
 )
-def test_what_cannot_start_says_why(cluster: EngineHarness, command: str, workdir: str | None, words: str) -> None:
+def test_program_that_cannot_start_has_its_reason(
+    cluster: EngineHarness, command: str, workdir: str | None, words: str
+) -> None:
     for name, text, mode in (
         ("plain", "text", 0o644),
         ("not-a-script", "echo hello", 0o755),

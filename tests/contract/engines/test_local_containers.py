@@ -83,7 +83,7 @@ def test_a_job_runs_in_its_image_and_nothing_of_it_is_left(local: LocalHarness, 
     assert "auth" not in left
 
 
-def test_what_a_container_changes_in_its_image_is_temporary_storage(local: LocalHarness, image: str) -> None:
+def test_changes_of_a_container_to_its_image_are_temporary_storage(local: LocalHarness, image: str) -> None:
     local.launch(boxed(image, "head -c 3000000 /dev/zero > /root-file; echo up; exec sleep 600"))
     wait_until(lambda: "up" in local.output(), "it runs")
     places = local.engine.temporary_directories("j-1.1")
@@ -211,7 +211,7 @@ def test_a_stop_while_the_image_is_pulled_ends_it(local: LocalHarness) -> None:
     ("command", "workdir", "words"),
     [("no-such-program", None, "no-such-program"), ("true", "/no/such/directory", "/no/such/directory")],
 )
-def test_what_cannot_start_says_why(
+def test_container_that_cannot_start_has_its_reason(
     local: LocalHarness, image: str, command: str, workdir: str | None, words: str
 ) -> None:
     local.launch(order(command, image=image, workdir=workdir))
@@ -240,7 +240,7 @@ def test_a_container_outlives_its_server_and_is_stopped_by_the_next_one(local: L
     assert listener.ended().exit_code == 143
 
 
-def test_what_a_crash_left_behind_is_removed_at_the_next_start(local: LocalHarness, image: str) -> None:
+def test_containers_left_by_a_crash_are_removed_at_the_next_start(local: LocalHarness, image: str) -> None:
     """Server and supervisor die together; the records go; the container stays. Others' containers are not touched."""
     local.launch(boxed(image, "echo up; exec sleep 600"))
     wait_until(lambda: "up" in local.output(), "it runs")

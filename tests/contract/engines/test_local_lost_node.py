@@ -46,7 +46,7 @@ def states(local: LocalHarness) -> dict[str, NodeState]:
     return {node.id: node.state for node in local.engine.observe().nodes}
 
 
-def test_what_ran_on_a_lost_node_is_gone_at_once_whatever_it_ignores(local: LocalHarness) -> None:
+def test_processes_on_a_lost_node_are_killed_at_once_whatever_they_ignore(local: LocalHarness) -> None:
     local.launch(on("a10-001", command=STUBBORN))
     local.launch(on("a10-002", attempt_id="j-2.1"))
     pids = [local.number_from_output(word) for word in ("daemon", "main")]

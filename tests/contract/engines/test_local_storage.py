@@ -171,7 +171,7 @@ def test_a_mount_point_that_the_machine_lacks_is_made_for_the_job_alone(
 
 
 @needs_root
-def test_what_cannot_be_bound_is_refused(
+def test_storage_that_cannot_be_bound_is_refused(
     mapped: LocalHarness, volumes: DirectoryVolumes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A machine that allows no mount namespaces: the directory itself is shown to no job."""
@@ -244,7 +244,7 @@ def test_a_volume_that_is_not_there_is_named(local: LocalHarness) -> None:
     assert ended.message == "volume data (v-9) has no directory on this node"
 
 
-def test_what_cannot_be_mounted_is_refused(local: LocalHarness) -> None:
+def test_storage_that_cannot_be_mounted_is_refused(local: LocalHarness) -> None:
     refusals = {
         "not an absolute path below /": (volume("data", 1, "data"),),
         "not an absolute path": (volume("data", 1, "/a/.."),),

@@ -135,7 +135,7 @@ def test_the_accounts_of_jobs_can_read_when_slurm_last_got_a_job(harness: SlurmH
     assert (harness.root / "hurry").stat().st_mode & 0o777 == 0o644
 
 
-def test_what_slurm_refuses_is_over_and_leaves_nothing_behind(harness: SlurmHarness) -> None:
+def test_attempt_refused_by_slurm_ends_and_leaves_nothing_behind(harness: SlurmHarness) -> None:
     harness.rules = {"extra": ("--partition=nowhere",)}
     harness.restart()
     with pytest.raises(LaunchRefused, match=r"Slurm refuses it: .*nvalid partition"):

@@ -80,7 +80,7 @@ def test_jobs_go_to_the_partition_that_has_their_nodes_for_as_long_as_it_allows(
     }
 
 
-def test_what_no_partition_can_run_is_refused_with_the_reason(harness: SlurmHarness) -> None:
+def test_job_that_no_partition_can_run_is_refused_with_the_reason(harness: SlurmHarness) -> None:
     use(harness, "short", "long")
     with pytest.raises(LaunchRefused, match=r"1h1m is longer than Slurm allows on its nodes \(short 1h\)"):
         harness.launch(order("/bin/true", time_limit_seconds=3660))

@@ -63,7 +63,7 @@ def node(slurm: SlurmRest, name: str) -> SlurmNode:
     return next(one for one in slurm.nodes() if one.name == name)
 
 
-def test_both_ways_see_the_same(slurm: SlurmRest, slurm_rest: SlurmCluster) -> None:
+def test_commands_and_rest_interface_give_the_same_answers(slurm: SlurmRest, slurm_rest: SlurmCluster) -> None:
     commands = SlurmCommands(conf=str(slurm_rest.conf))
     assert [one.name for one in slurm.nodes()] == [one.name for one in commands.nodes()] == slurm_rest.node_names
     began = time.time() - 60

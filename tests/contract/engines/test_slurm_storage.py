@@ -122,7 +122,7 @@ def test_each_instance_of_a_gang_has_its_own_of_its_nodes_disk(slurm: SlurmHarne
     assert sorted(os.listdir(job_dir / "mounts")) == ["scratch", "scratch-1"]
 
 
-def test_what_cannot_be_mounted_is_said_in_a_message(slurm: SlurmHarness) -> None:
+def test_storage_that_cannot_be_mounted_is_named_in_the_message(slurm: SlurmHarness) -> None:
     bucket = StorageOrder(kind=StorageKind.OBJECT, name="far", path="/far", read_only=False)
     with pytest.raises(LaunchRefused, match=r"bucket far cannot be written to .* mount it read-only \(far:/far:ro\)"):
         slurm.launch(order("true", attempt_id="j-7.1", storage=(bucket,)))
@@ -157,7 +157,7 @@ def test_a_version_of_a_dataset_is_checked_out_once_for_all_nodes(
     assert checkout.exists(), "it stays for the next job"
 
 
-def test_what_is_damaged_ends_the_attempt_and_is_named(slurm: SlurmHarness, place: Path) -> None:
+def test_damaged_dataset_ends_the_attempt_and_is_named(slurm: SlurmHarness, place: Path) -> None:
     data, pack = dataset(place, "brittle", one="1" * 1000)
     pack.write_bytes(b"2" * 1000)
     slurm.launch(order(*script("echo it ran"), storage=(data,)))

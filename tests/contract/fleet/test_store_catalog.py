@@ -140,7 +140,7 @@ def test_a_history_begins_with_the_last_point_before_it(store: Store) -> None:
             assert transaction.scores.history("ada", "A10", since) == [point(at) for at in expected], since
 
 
-def test_of_two_points_at_one_time_the_last_counts(store: Store) -> None:
+def test_last_of_two_points_at_the_same_time_counts(store: Store) -> None:
     later = replace(point(1), usage=7.0)
     save(store, point(1), later)
     with store.read() as transaction:

@@ -36,7 +36,7 @@ def test_a_window_comes_back_as_it_was_and_is_part_of_the_state(store: Store) ->
         assert set(load_state(transaction, Policies()).maintenance) == {"always", "fans"}
 
 
-def test_it_is_replaced_by_name_and_deleted(store: Store) -> None:
+def test_maintenance_window_is_replaced_by_name_and_deleted(store: Store) -> None:
     changed = replace(ONCE, every_days=1, begun=("n2",), note="")
     with store.write() as transaction:
         transaction.maintenance.save(ONCE)

@@ -218,7 +218,7 @@ NO_CURSORS = [
 ]
 
 
-def test_what_is_no_cursor_is_refused(store: Store) -> None:
+def test_invalid_cursor_is_refused(store: Store) -> None:
     added(store, {})
     with store.read() as transaction:
         for cursor in NO_CURSORS:

@@ -33,7 +33,7 @@ def test_a_job_comes_back_as_it_went_in(store: Store) -> None:
 NO_IDS = ("j-3", "j-0", "j-01", "j-+1", "j-١", "J-1", "1", "", "j-1\n", "j-1 ", "j-" + "9" * 30)
 
 
-def test_what_is_no_id_of_a_job_finds_nothing(store: Store) -> None:
+def test_invalid_job_id_finds_no_job(store: Store) -> None:
     (record,) = added(store, {})
     with store.write() as transaction:
         assert [transaction.jobs.get(text) for text in NO_IDS] == [None] * len(NO_IDS)
@@ -110,7 +110,7 @@ def test_a_task_is_found_by_its_own_name(store: Store) -> None:
         assert transaction.jobs.find_task("ad\0a", "%exp\0\udc80") is None
 
 
-def test_which_names_a_user_has_taken(store: Store) -> None:
+def test_taken_names_of_a_user_are_listed(store: Store) -> None:
     added(store, {"name": "a"}, {"name": "数"}, {"name": "b", "user": "bob"}, *({"name": f"n{n}"} for n in range(600)))
     with store.read() as transaction:
         assert transaction.jobs.names_taken("ada", ["a", "A", "b", "数", "a", "\0"]) == {"a", "数"}

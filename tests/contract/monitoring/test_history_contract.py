@@ -155,7 +155,7 @@ def test_clocks_are_in_mhz(history: History) -> None:
     assert history.means(Metric.GPU_SM_CLOCK, T, T + 60) == {"g0": 1410.0}
 
 
-def test_it_describes_itself(history: History) -> None:
+def test_history_describes_itself(history: History) -> None:
     about = history.describe()
     assert about["kind"] in ("embedded", "prometheus")
     assert about["place"]

@@ -91,7 +91,7 @@ def test_the_times_change_and_what_was_planned_stays(store: Store) -> None:
         assert transaction.usage.of_job("j-77") == []
 
 
-def test_what_was_measured_is_saved_apart(store: Store) -> None:
+def test_measured_usage_is_stored_apart(store: Store) -> None:
     first = usage("j-1.1", 10.0)
     saved(store, first)
     with store.write() as transaction:

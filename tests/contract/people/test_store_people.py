@@ -282,7 +282,7 @@ def test_identities_are_known_by_provider_and_subject(store: Store) -> None:
         assert transaction.people.user("ada") == ADA
 
 
-def test_what_a_provider_says_may_be_anything(store: Store) -> None:
+def test_any_answer_of_a_provider_is_stored(store: Store) -> None:
     odd = an_identity("a\0", "\udc80")
     with store.write() as transaction:
         transaction.providers.save(GITHUB)

@@ -68,7 +68,7 @@ def test_reports_are_listed_newest_first_page_by_page(store: Store) -> None:
                 tx.reports.page(cursor=bad, limit=3)
 
 
-def test_what_is_being_made_is_found_oldest_first(store: Store) -> None:
+def test_reports_in_progress_are_found_oldest_first(store: Store) -> None:
     states = (ReportState.WORKING, ReportState.READY, ReportState.WORKING, ReportState.FAILED)
     with store.write() as tx:
         for number, state in enumerate(states):

@@ -57,7 +57,7 @@ def test_all_open_estimates_of_an_attempt_are_settled_together(store: Store) -> 
     assert [one.wait_seconds for one in settled] == [65.5, 35.5]
 
 
-def test_what_never_started_is_withdrawn(store: Store) -> None:
+def test_estimates_of_jobs_that_never_started_are_withdrawn(store: Store) -> None:
     started = reported("j-1", 10.0, started_at=30.0)
     added(store, started, reported("j-1", 40.0, attempt=2), reported("j-2", 11.0))
     with store.write() as tables:

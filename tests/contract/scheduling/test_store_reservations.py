@@ -43,7 +43,7 @@ def test_a_reservation_comes_back_as_it_was(store: Store) -> None:
         assert transaction.reservations.get("unknown\0") is None
 
 
-def test_it_is_replaced_by_name_and_deleted(store: Store) -> None:
+def test_reservation_is_replaced_by_name_and_deleted(store: Store) -> None:
     changed = replace(WINDOW, note="", reservation=replace(WINDOW.reservation, until=None, lends=True, groups=()))
     with store.write() as transaction:
         transaction.reservations.save(WINDOW)

@@ -43,7 +43,7 @@ def bucket(access: ObjectAccess, tmp_path: Path) -> Bucket:
     return Bucket(access, BlockCache(str(tmp_path / "cache"), 100 * BLOCK, block_bytes=BLOCK))
 
 
-def test_it_looks_like_a_tree_of_files(bucket: Bucket) -> None:
+def test_bucket_is_shown_as_a_tree_of_files(bucket: Bucket) -> None:
     assert {name: entry.is_directory for name, entry in bucket.listing("/").items()} == {
         "README": False,
         "empty": False,
@@ -91,7 +91,7 @@ def test_all_of_it_is_fetched_with_progress_or_refused_with_numbers(bucket: Buck
     assert small.cache.used_bytes() == 0
 
 
-def test_it_becomes_a_directory_where_nothing_can_be_mounted(bucket: Bucket, tmp_path: Path) -> None:
+def test_bucket_becomes_a_directory_where_mounts_are_impossible(bucket: Bucket, tmp_path: Path) -> None:
     target = tmp_path / "tree"
     for _ in range(2):  # as after a crash: once more is no harm
         fetch_tree(bucket, str(target), lambda words: None)

@@ -100,7 +100,7 @@ def node(tmp_path: Path) -> Iterator[Node]:
     wait_until(lambda: not node.keepers(), "nothing keeps the bucket mounted", 60)
 
 
-def test_its_files_are_read_as_files_and_cannot_be_written(node: Node, access: ObjectAccess) -> None:
+def test_files_of_a_read_only_mount_are_read_and_cannot_be_written(node: Node, access: ObjectAccess) -> None:
     place = node.mounted(access)
     assert sorted(path.name for path in place.iterdir()) == ["README", "train"]
     assert (place / "train" / "large.bin").read_bytes() == LARGE
@@ -126,7 +126,7 @@ def test_its_files_are_read_as_files_and_cannot_be_written(node: Node, access: O
     assert not any(SECRET.encode() in path.read_bytes() for path in own)
 
 
-def test_what_is_written_is_in_the_bucket_when_the_file_is_closed(node: Node, access: ObjectAccess) -> None:
+def test_written_file_is_in_the_bucket_when_it_is_closed(node: Node, access: ObjectAccess) -> None:
     place = node.mounted(access, writable=True)
     files = open_filesystem(access)
     (place / "results" / "deep").mkdir(parents=True)
@@ -146,7 +146,7 @@ def test_what_is_written_is_in_the_bucket_when_the_file_is_closed(node: Node, ac
     assert not files.exists(f"{access.root}/results/deep/weights")
 
 
-def test_it_is_mounted_again_when_its_server_or_its_keeper_dies(node: Node, access: ObjectAccess) -> None:
+def test_bucket_is_mounted_again_when_its_server_or_its_keeper_dies(node: Node, access: ObjectAccess) -> None:
     place = node.mounted(access)
     assert (place / "README").read_text() == "read me"
 
@@ -174,7 +174,7 @@ def _parent_is_one_of(pids: list[int]) -> Callable[[int], int]:
     return depth
 
 
-def test_it_is_unmounted_when_no_job_uses_it(node: Node, access: ObjectAccess) -> None:
+def test_bucket_is_unmounted_when_no_job_uses_it(node: Node, access: ObjectAccess) -> None:
     place = node.mounted(access)
     assert is_mounted(str(place))
     node.let_go()

@@ -79,7 +79,7 @@ def test_volumes_come_back_as_they_were_the_oldest_first(store: Store) -> None:
 
 
 @pytest.mark.parametrize("no_id", ["", "v-", "v-0", "v-01", "v-x", "j-1", "v-99999999999999999999", "V-1", "data"])
-def test_what_is_no_id_is_not_found(store: Store, no_id: str) -> None:
+def test_invalid_volume_id_is_not_found(store: Store, no_id: str) -> None:
     with store.write() as tx:
         tx.volumes.save(DATA)
         assert tx.volumes.get(no_id) is None

@@ -72,7 +72,7 @@ def test_usage_counts_blocks_once_and_follows_no_links(driver: VolumeDriver, tmp
     assert 1_000_000 <= driver.usage("v-1").used_bytes - empty < 1_200_000
 
 
-def test_what_is_not_there_is_said(driver: VolumeDriver) -> None:
+def test_missing_volume_is_reported(driver: VolumeDriver) -> None:
     for refused in (lambda: driver.usage("v-9"), lambda: driver.resize("v-9", GIB)):
         with pytest.raises(VolumeUnavailable, match="v-9"):
             refused()
@@ -81,7 +81,7 @@ def test_what_is_not_there_is_said(driver: VolumeDriver) -> None:
             driver.create(bad, GIB, "ada")
 
 
-def test_what_a_crash_left_is_known_and_cleared_up(driver: VolumeDriver, root: Path) -> None:
+def test_leftovers_of_a_crash_are_known_and_removed(driver: VolumeDriver, root: Path) -> None:
     """Killed while it made v-1, and while it removed v-2."""
     driver.create("v-2", GIB, "ada")
     (root / ".making" / "v-1.0" / "data").mkdir(parents=True)

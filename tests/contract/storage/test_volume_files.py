@@ -70,7 +70,7 @@ def volume(request: pytest.FixtureRequest, tmp_path: Path) -> Volume:
     return Volume(BucketFiles(server.access(bucket, "data")), tmp_path)
 
 
-def test_what_was_put_is_found_read_and_deleted(volume: Volume) -> None:
+def test_stored_file_is_found_read_and_deleted(volume: Volume) -> None:
     volume.put("a b/ü *?.txt", b"hello")
     volume.put("a b/second", b"")
     volume.put("top", b"0123456789")
@@ -105,7 +105,7 @@ def test_a_file_that_is_replaced_has_another_tag(volume: Volume) -> None:
     assert volume.read("x") == b"two, which is longer"
 
 
-def test_what_is_not_there_is_missing(volume: Volume) -> None:
+def test_missing_file_is_reported_as_missing(volume: Volume) -> None:
     assert volume.paths() == []
     volume.put("x", b"1")
     calls: list[Callable[[], object]] = [

@@ -79,7 +79,7 @@ def test_servers_announce_themselves_and_leave(stores: dict[str, SqlStore]) -> N
     registry.close()
 
 
-def test_of_many_servers_that_see_a_free_lease_one_gets_it(stores: dict[str, SqlStore]) -> None:
+def test_one_of_many_servers_gets_a_free_lease(stores: dict[str, SqlStore]) -> None:
     registry = stores["one"].registry()
     registry.announce(server("one"))
     free = registry.lease()

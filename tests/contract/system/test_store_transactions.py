@@ -101,7 +101,7 @@ def test_a_closed_store_says_so(store: Store) -> None:
 # ------------------------------------------------------------------------------------------------ one winner
 
 
-def test_of_two_writers_with_the_same_version_exactly_one_wins(store_place: StorePlace) -> None:
+def test_exactly_one_of_two_writers_with_the_same_version_wins(store_place: StorePlace) -> None:
     stores = [store_place.open(), store_place.open()]
     (record,) = added(stores[0], {})
     rounds = 25
@@ -226,7 +226,7 @@ def test_a_reader_sees_one_moment_beside_a_writer(store_place: StorePlace) -> No
     assert job_names(reader) == {"meanwhile"}
 
 
-def test_what_is_not_committed_is_not_seen(store: Store) -> None:
+def test_uncommitted_changes_are_not_seen(store: Store) -> None:
     with store.write() as transaction:
         transaction.jobs.add([a_record("j-1", name="pending")])
         with ThreadPoolExecutor(1) as pool:

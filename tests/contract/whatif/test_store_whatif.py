@@ -45,7 +45,7 @@ def test_a_question_comes_back_as_it_was_and_keeps_its_result(store: Store) -> N
 
 
 @pytest.mark.parametrize("no_id", ["", "s-", "s-0", "s-01", "s-x", "j-1", "s-99999999999999999999", "S-1"])
-def test_what_is_no_id_is_not_found(store: Store, no_id: str) -> None:
+def test_invalid_simulation_id_is_not_found(store: Store, no_id: str) -> None:
     with store.write() as tx:
         tx.simulations.save(ASKED)
         assert tx.simulations.get(no_id) is None
@@ -77,7 +77,7 @@ def test_questions_are_listed_newest_first_and_those_that_wait_oldest_first(stor
             tx.simulations.page(cursor="!!", limit=3)
 
 
-def test_of_the_differences_of_the_shadow_the_newest_are_kept(store: Store) -> None:
+def test_newest_differences_of_the_shadow_are_kept(store: Store) -> None:
     made = [
         DifferenceRecord(cycle=cycle, at=float(cycle), texts=(f"cycle {cycle}",), live=({"job": "j-1"},))
         for cycle in range(1, 8)

@@ -86,7 +86,7 @@ def test_nodes_are_cordoned_together_and_one_is_uncordoned(visit: Visit, server:
     expect(row(page, "Nodes", nodes[1])).to_contain_text("ready")
 
 
-def test_what_cannot_be_done_with_a_node_says_why(visit: Visit, held: str) -> None:
+def test_disabled_actions_of_a_node_show_the_reason(visit: Visit, held: str) -> None:
     page = visit().open(f"/nodes/{held.rsplit('-', 1)[0]}")
     remove = page.get_by_role("button", name="Remove")
     expect(remove).to_have_attribute("aria-disabled", "true")

@@ -70,7 +70,7 @@ def line(page: Page, number: int) -> Any:
     return page.get_by_role("log").locator(f'[data-line="{number}"]')
 
 
-def test_what_would_act_unseen_is_shown(visit: Visit, server: CorralServer) -> None:
+def test_invisible_characters_of_a_log_are_shown(visit: Visit, server: CorralServer) -> None:
     """Titles, links, C1 and changes of direction are symbols, on the page and in what is copied."""
     evil = "\x1b]0;owned\x07\x9b31m \u202eexe.gpj\u2066\x1b[31mred\x1b[0m"
     job = submit(server, name="evil", command=["sh", "-c", 'printf "%s\\n" "$EVIL"'], env={"EVIL": evil})

@@ -209,7 +209,7 @@ def test_errors_are_shown_at_each_step_while_the_user_types(visit: Visit, server
     expect(page.get_by_role("alert")).to_be_hidden()
 
 
-def test_what_only_the_server_knows_is_shown_beside_the_field(visit: Visit) -> None:
+def test_errors_of_the_server_are_shown_beside_the_field(visit: Visit) -> None:
     page = visit("bob").open("/jobs/new?step=size", "New job")
     page.get_by_text("Custom size", exact=True).click()
     step(page, "Program")

@@ -144,7 +144,7 @@ def test_the_first_operator_makes_a_user_a_pool_a_group_and_a_quota(
     assert quota["distributed"]["gpus"]["limit"] is None
 
 
-def test_what_may_not_be_done_is_said_before_the_click(
+def test_forbidden_actions_are_explained_before_the_click(
     visit: Visit, server: CorralServer, operator: httpx.Client
 ) -> None:
     with server.http("bob") as bob:

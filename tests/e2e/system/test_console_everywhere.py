@@ -117,7 +117,7 @@ def test_every_page_speaks_chinese_and_fits_a_phone(visit: Visit, places: dict[s
     assert not english
 
 
-def test_what_the_browser_keeps_is_no_secret(visit: Visit, server: CorralServer) -> None:
+def test_browser_stores_no_secret(visit: Visit, server: CorralServer) -> None:
     console = visit("zoe")
     page = console.open("/settings")
     settled(page)

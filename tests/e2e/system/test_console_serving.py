@@ -70,7 +70,7 @@ def test_a_user_signs_in_and_nothing_is_refused(page: Page, server: CorralServer
     assert (refused(page), errors) == ([], [])
 
 
-def test_what_gets_into_the_page_does_not_run(page: Page, server: CorralServer) -> None:
+def test_injected_scripts_do_not_run(page: Page, server: CorralServer) -> None:
     page.goto(f"{server.url}/", wait_until="domcontentloaded")
     page.evaluate("""() => {
         const script = document.createElement("script");

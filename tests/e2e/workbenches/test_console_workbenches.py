@@ -34,7 +34,7 @@ def card(page: Page, name: str) -> Locator:
     return page.get_by_role("article", name=name)
 
 
-def test_one_is_created_and_runs_a_cell_in_jupyter(visit: Visit) -> None:
+def test_workbench_is_created_and_runs_a_cell_in_jupyter(visit: Visit) -> None:
     console = visit("ann")
     page = console.open("/workbenches", "Workbenches")
     expect(page.get_by_text("No workbench yet")).to_be_visible()
@@ -69,7 +69,7 @@ def test_one_is_created_and_runs_a_cell_in_jupyter(visit: Visit) -> None:
     lab.close()
 
 
-def test_it_is_stopped_started_and_removed(visit: Visit, server: CorralServer) -> None:
+def test_workbench_is_stopped_started_and_removed(visit: Visit, server: CorralServer) -> None:
     with server.http("carl") as http:
         http.post("/workbenches", json={"name": "comes-and-goes", "hold": True}).raise_for_status()
     page = visit("carl").open("/workbenches", "Workbenches")
@@ -161,7 +161,7 @@ def test_obstacles_are_shown_before_and_after(visit: Visit, server: CorralServer
     expect(card(page, "broken")).to_contain_text("Jupyter did not start")
 
 
-def test_one_that_waits_says_why(visit: Visit, server: CorralServer) -> None:
+def test_waiting_workbench_shows_the_reason(visit: Visit, server: CorralServer) -> None:
     with server.http() as http:
         body = {"name": "all-of-them", "command": ["sleep", "60"], "gpus": 4, "model": "A100-80G"}
         http.get("/workbenches").raise_for_status()

@@ -98,7 +98,7 @@ def test_a_restart_keeps_settings_files_port_and_host_key(server: CorralServer, 
     assert "stop it first" in reported["detail"]
 
 
-def test_it_outlives_the_server(server: CorralServer) -> None:
+def test_workbench_outlives_the_server(server: CorralServer) -> None:
     view = create(server, "carl", "survivor")
     kernel = Kernel(view["jupyter"]["address"], token(server, "carl"))
     kernel.run("answer = 42")
@@ -119,7 +119,7 @@ def test_an_unused_one_is_stopped(server: CorralServer) -> None:
     assert "it was not used" in stopped["message"]
 
 
-def test_one_that_computes_is_not_idle(server: CorralServer) -> None:
+def test_computing_workbench_is_not_idle(server: CorralServer) -> None:
     view = create(server, "carl", "diligent", idle_stop=6)
     kernel = Kernel(view["jupyter"]["address"], token(server, "carl"))
     kernel.run("import time\nuntil = time.monotonic() + 12\nwhile time.monotonic() < until: pass")
@@ -144,7 +144,9 @@ def test_missing_programs_are_reported_before_it_waits(server: CorralServer, tmp
         assert http.get("/workbenches").json()["items"] == []
 
 
-def test_one_whose_key_is_gone_does_not_start_again(server: CorralServer, ssh_programs: None, tmp_path: Path) -> None:
+def test_workbench_without_its_key_does_not_start_again(
+    server: CorralServer, ssh_programs: None, tmp_path: Path
+) -> None:
     key = new_key(tmp_path, "carl")
     with server.http("carl") as http:
         body = {"name": "laptop", "public_key": key.with_suffix(".pub").read_text()}

@@ -111,7 +111,7 @@ def test_the_whole_life_of_one(
     wait_until(lambda: not keys[0].exists(), "its key goes with it")
 
 
-def test_it_is_its_owners_own_account_and_so_is_its_key(server: CorralServer) -> None:
+def test_workbench_runs_as_its_owners_account_and_so_does_its_key(server: CorralServer) -> None:
     venv = Path(tempfile.mkdtemp(prefix="corral-echo-", dir="/tmp"))
     program = venv / "bin" / "jupyter-lab"
     program.parent.mkdir()

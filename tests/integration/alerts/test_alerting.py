@@ -178,7 +178,7 @@ def test_an_alert_arrives_by_mail_once_and_resolves_once(house: House, mail: Smt
     assert mail.mails[0]["To"] == "ops@example.org"
 
 
-def test_what_a_channel_refuses_is_tried_again(house: House, hook: Webhook) -> None:
+def test_notice_refused_by_a_channel_is_sent_again(house: House, hook: Webhook) -> None:
     hook.failures = 2
     with house.open() as alerting:
         house.channel("hook", hook.url)

@@ -191,7 +191,7 @@ def test_a_dataset_that_a_job_mounts_is_not_deleted(ann: Person, api: httpx.Clie
     assert problem(api.post("/jobs", json={"command": ["true"], "mounts": ["dataset:busy:/d"]}), 422)["errors"]
 
 
-def test_what_is_damaged_is_named_and_no_job_starts_with_it(
+def test_damaged_version_is_named_and_no_job_starts_with_it(
     server: CorralServer, ann: Person, api: httpx.Client, tmp_path: Path
 ) -> None:
     ann.ok("dataset", "create", "brittle")

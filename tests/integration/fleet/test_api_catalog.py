@@ -182,7 +182,9 @@ BAD: list[tuple[str, str, Any, int, str]] = [
 
 
 @pytest.mark.parametrize(("method", "path", "body", "status", "field"), BAD)
-def test_what_is_wrong_is_named(http: httpx.Client, method: str, path: str, body: Any, status: int, field: str) -> None:
+def test_errors_name_the_wrong_field(
+    http: httpx.Client, method: str, path: str, body: Any, status: int, field: str
+) -> None:
     reported = problem(http.request(method, path, json=body), status)
     fields = [error["field"] for error in reported.get("errors", [])] or [reported.get("field", "")]
     assert fields == [field], reported

@@ -265,7 +265,7 @@ def test_a_word_that_slurm_never_heard_reaches_it_after_a_crash(
     wait_until(lambda: "DRAIN" not in flags_of(slurm_cluster, "node3"), "Slurm resumes it", seconds=60)
 
 
-def test_what_others_hold_is_shown_and_not_free(http: httpx.Client, slurm_cluster: SlurmCluster) -> None:
+def test_gpus_held_by_other_slurm_jobs_are_shown_and_not_free(http: httpx.Client, slurm_cluster: SlurmCluster) -> None:
     foreign = slurm_cluster.run(
         "sbatch", "--parsable", "-w", "node4", "--gres=gpu:3", "--cpus-per-task=2", "--mem=1G", "--wrap", "sleep 300"
     ).strip()

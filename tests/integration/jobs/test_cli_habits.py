@@ -58,7 +58,7 @@ def test_lists_have_every_format(ann: Person, operator: Person) -> None:
         person.ok("delete", "-y", job)
 
 
-def test_what_deletes_is_refused_without_a_terminal_unless_yes_is_said(ann: Person, operator: Person) -> None:
+def test_deletion_without_a_terminal_needs_the_option_yes(ann: Person, operator: Person) -> None:
     job = ann.submit("--hold", "--", "true")
     assert "-y" in ann.run("rm", job, code=2).err
     assert ann.state(job) == "created"

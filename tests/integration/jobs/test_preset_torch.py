@@ -252,7 +252,7 @@ def test_a_gpu_is_used_and_otherwise_needed(helper: Path, tmp_path: Path) -> Non
         assert "fp16 needs a GPU" in training.run(data, "csv", "--mode=scratch", "--precision=fp16", code=2)
 
 
-def test_what_does_not_fit_is_refused(helper: Path, tmp_path: Path) -> None:
+def test_data_that_does_not_fit_is_refused(helper: Path, tmp_path: Path) -> None:
     data = preset_data.csv_table(tmp_path / "data")
     training = Training(helper, tmp_path / "training")
     assert "needs pretrained weights" in training.run(data, "csv", "--mode=fine-tune", code=2)

@@ -115,7 +115,9 @@ def test_fine_tuning_goes_on_from_a_model_that_is_there(helper: Path, tmp_path: 
         (("--classes=9",), "2 to 6 classes"),
     ],
 )
-def test_what_cannot_be_trained_says_why(helper: Path, tmp_path: Path, options: tuple[str, ...], words: str) -> None:
+def test_training_that_is_impossible_has_its_reason(
+    helper: Path, tmp_path: Path, options: tuple[str, ...], words: str
+) -> None:
     reported = Training(helper, tmp_path, "classification").run(*SMALL, *options, code=2)
     assert words in reported
 

@@ -198,7 +198,7 @@ def test_a_script_for_two_nodes_runs_once_on_the_first(ann: Shell) -> None:
         ("sinfo -Q", "-Q"),
     ],
 )
-def test_what_is_not_understood_is_refused_in_words(ann: Shell, line: str, words: str) -> None:
+def test_unknown_slurm_options_are_refused_with_a_message(ann: Shell, line: str, words: str) -> None:
     done = subprocess.run(["bash", "-c", line], env=ann.env, cwd=ann.home, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert words in done.stderr, done.stderr

@@ -115,7 +115,7 @@ def test_a_private_repository_is_read_with_a_secret_that_stays_hidden(place: Pla
         (["moved/demo.git"], "leads elsewhere"),
     ],
 )
-def test_what_is_wrong_is_said_at_the_submission(place: Place, flags: list[str], reason: str) -> None:
+def test_errors_are_reported_at_the_submission(place: Place, flags: list[str], reason: str) -> None:
     place.ann.ok("secret", "set", "wrong", stdin="not-the-token")
     url, *others = flags
     refused = place.ann.run("submit", "--git", place.https.url(url), *others, "--", "true", code=2)

@@ -101,7 +101,7 @@ def test_a_sweep_and_what_collects_it(maria: Person, tmp_path: Path) -> None:
     assert states(maria, "sweep-") == ["completed"], "the clone is none of the array"
 
 
-def test_what_comes_after_a_failure_never_starts(maria: Person, operator: Person, tmp_path: Path) -> None:
+def test_job_after_a_failed_job_never_starts(maria: Person, operator: Person, tmp_path: Path) -> None:
     program = (sys.executable, "-c", MEMBER, str(tmp_path))
     maria.ok("submit", "--name", "brittle", "--array", "1-3", "--env", "BAD=2", "--hold", "--", *program)
     maria.ok("submit", "--name", "reduce", "--after", "brittle", "--", "true")

@@ -130,7 +130,7 @@ def test_wrong_questions_name_their_field(house: House, gpu: str, params: dict[s
         assert reported["errors"][0]["field"] == field
 
 
-def test_what_a_job_used(house: House, gpu: str) -> None:
+def test_usage_of_a_job_is_measured(house: House, gpu: str) -> None:
     body = {"name": "measured", "command": ["sleep", "600"], "gpus": 2}
     job = house.scientist.post("jobs", json=body).raise_for_status().json()["id"]
     wait_until(lambda: house.scientist.get(f"jobs/{job}").json()["state"] == "running", "it runs")

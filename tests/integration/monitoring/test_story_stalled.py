@@ -68,7 +68,7 @@ def test_a_hung_training_is_reported_to_its_owner_and_keeps_running(
     ann.wait_for(job, "stopped")
 
 
-def test_it_goes_on_elsewhere_from_its_checkpoint_if_its_owner_allows_it(
+def test_stalled_job_goes_on_elsewhere_from_its_checkpoint_if_its_owner_allows_it(
     server: CorralServer, ann: Person, tmp_path: Path
 ) -> None:
     program = tmp_path / "train.py"

@@ -237,7 +237,7 @@ def test_a_token_for_jobs_changes_jobs_and_tasks_only(house: House) -> None:
             assert reported["scope"] == "full"
 
 
-def test_what_others_see_of_a_job(house: House) -> None:
+def test_other_users_see_a_job_without_private_fields(house: House) -> None:
     with house.server.http("ann") as ann, house.server.http("bob") as bob, house.server.http() as operator:
         secret = {"name": "secret-project", "command": ["sleep", "600"], "gpus": 1}
         running = ann.post("/jobs", json=secret).json()["id"]

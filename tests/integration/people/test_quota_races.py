@@ -139,7 +139,7 @@ def test_submitting_at_once_fills_the_quota_and_never_exceeds_it(server: CorralS
         assert workbench.status_code == 201
 
 
-def test_what_ends_makes_room_and_no_moment_is_above_the_quota(server: CorralServer) -> None:
+def test_ended_jobs_make_room_and_usage_never_exceeds_the_quota(server: CorralServer) -> None:
     def come_and_go(number: int) -> int:
         """Submits, and stops its own job again as soon as it has one."""
         rng = random.Random(number)

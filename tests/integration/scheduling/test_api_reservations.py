@@ -105,7 +105,7 @@ def test_a_window_that_closes_lets_others_in_by_itself(http: httpx.Client, serve
     assert {one["state"] for one in http.get("/reservations").json()["items"]} == {"over"}
 
 
-def test_what_is_in_the_way_is_named(http: httpx.Client, server: CorralServer) -> None:
+def test_conflicts_of_a_reservation_are_named(http: httpx.Client, server: CorralServer) -> None:
     jobs = [submit(server, "bob", preemptible=False) for _ in range(3)]
     wait_until(lambda: all(http.get(f"/jobs/{job}").json()["state"] == "running" for job in jobs), "all run")
     body = {"name": "demo", "pool": "default", "gpus": 4, "users": ["ann"], "until": moment(3600)}
@@ -135,7 +135,7 @@ def test_draining_is_shown_before_it_is_done(http: httpx.Client, server: CorralS
     assert all(node["state"] == "ready" for node in http.get("/nodes").json()["items"])
 
 
-def test_what_was_lent_comes_back_with_a_receipt(tmp_path: Path) -> None:
+def test_lent_gpus_come_back_with_a_receipt(tmp_path: Path) -> None:
     config = tmp_path / "corral.yaml"
     config.write_text("policies: {preemption_min_run_minutes: 0}\n")
     args = ("--virtual-nodes", "1x4xA10", "--config", str(config))

@@ -162,7 +162,7 @@ def test_resized_by_hand(server: CorralServer, tmp_path: Path) -> None:
     shell.wait_for(job, "stopped")
 
 
-def test_one_that_may_start_over_begins_with_what_is_idle(server: CorralServer) -> None:
+def test_elastic_job_that_may_restart_begins_with_idle_gpus(server: CorralServer) -> None:
     shell = operator_of(server)
     size = ("--min-gpus", "2", "--max-gpus", "8", "--restart-unsaved", "--grace", "1s")
     job = shell.submit("--name", "over", *size, "--", "sleep", "600")

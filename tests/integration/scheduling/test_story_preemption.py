@@ -130,7 +130,7 @@ def undisturbed() -> str:
     return digest
 
 
-def test_what_was_lent_comes_back_and_the_borrower_goes_on_later(
+def test_lent_gpus_come_back_and_the_borrower_goes_on_later(
     server: CorralServer, shell: Person, tmp_path: Path
 ) -> None:
     shell.ok("queue", "create", "vision", "--guaranteed-gpus", "4", "--weight", "2", "--description", "Image models")
@@ -226,7 +226,7 @@ def test_the_front_of_a_queue_that_preempts_takes_from_its_end(server: CorralSer
         wait_until(lambda: receipts(ann, high)[0]["saved"] is False, "it saved nothing, and that is known")
 
 
-def test_what_is_reserved_and_lent_comes_back_to_its_owner(server: CorralServer, shell: Person) -> None:
+def test_lent_gpus_of_a_reservation_come_back_to_the_owner(server: CorralServer, shell: Person) -> None:
     shell.ok("reservation", "create", "sprint", "--gpus", "4", "--user", "eve", "--until", "1h")
     with server.http("bob") as bob, server.http("eve") as eve:
         jobs = [submit(bob, f"anywhere-{n}") for n in (1, 2)]

@@ -42,7 +42,7 @@ def make(person: Person, name: str, *flags: str) -> None:
     wait_until(lambda: person.read("volume", "show", name)["state"] == "ready", f"{name} is made")
 
 
-def test_one_job_writes_what_the_next_reads_and_a_third_waits_for_its_turn(nina: Person, omar: Person) -> None:
+def test_second_job_reads_the_files_of_the_first_and_a_third_waits_for_its_turn(nina: Person, omar: Person) -> None:
     make(nina, "data", "--type", "block", "--size", "10MiB")
     write = nina.submit("--mount", "data:/data", "--", "sh", "-c", 'echo hello > "$CORRAL_MOUNT_DATA/word"')
     nina.wait_for(write, "completed")

@@ -66,7 +66,7 @@ def make(server: CorralServer, name: str, kind: str = "filesystem", size: str = 
     return server.home / "volumes" / volume(server, name)["id"] / "data"
 
 
-def test_what_one_job_writes_another_reads_and_its_use_is_measured(server: CorralServer) -> None:
+def test_files_of_a_job_are_read_by_another_and_their_size_is_measured(server: CorralServer) -> None:
     directory = make(server, "results")
     ended(server, submit(server, "head -c 3000000 /dev/zero > $CORRAL_MOUNT_RESULTS/weights", "results:/data/results"))
     assert (directory / "weights").stat().st_size == 3_000_000

@@ -235,7 +235,7 @@ def test_strangers_find_nothing_and_readers_do_not_write(house: House, desk: Pat
     assert not (house.root("data") / "from-bob").exists()
 
 
-def test_what_does_not_fit_is_refused_with_the_numbers(house: House, tmp_path: Path) -> None:
+def test_upload_that_does_not_fit_is_refused_with_the_numbers(house: House, tmp_path: Path) -> None:
     house.make("small", size="4MiB")
     (tmp_path / "fits").write_bytes(os.urandom(3 * MIB))
     (tmp_path / "too-much").write_bytes(os.urandom(2 * MIB))

@@ -37,7 +37,7 @@ def test_an_edit_with_the_etag_that_was_read_passes_and_a_stale_one_is_refused(s
         assert http.patch("/queues/night", json={"weight": 5}).status_code == 200, "without a condition"
 
 
-def test_what_an_edit_cannot_change_leaves_the_etag_alone(server: CorralServer) -> None:
+def test_fields_that_cannot_be_edited_leave_the_etag_alone(server: CorralServer) -> None:
     with server.http() as http:
         before = http.get("/queues/default").headers["ETag"]
         job = http.post("/jobs", json={"command": ["true"], "hold": True}).json()["id"]
@@ -47,7 +47,7 @@ def test_what_an_edit_cannot_change_leaves_the_etag_alone(server: CorralServer) 
         assert http.get(f"/jobs/{job}").headers["ETag"] != held
 
 
-def test_of_simultaneous_edits_with_the_same_etag_one_passes(server: CorralServer) -> None:
+def test_one_of_simultaneous_edits_with_the_same_etag_passes(server: CorralServer) -> None:
     with server.http() as http:
         http.post("/queues", json={"name": "race"}).raise_for_status()
         read = http.get("/queues/race").headers["ETag"]

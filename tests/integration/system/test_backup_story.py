@@ -155,7 +155,7 @@ def test_a_backup_under_load_is_restored_in_another_home(
     assert int(fresh.removeprefix("j-")) > 10_000, "no number is given again"
 
 
-def test_what_a_backup_planned_is_not_launched_again(tmp_path: Path, servers: list[CorralServer]) -> None:
+def test_launches_planned_in_a_backup_are_not_repeated(tmp_path: Path, servers: list[CorralServer]) -> None:
     """A job that was starting at the time of the backup may have run since: its attempt is not launched, the job
     continues with the next one."""
     witness = Witness(tmp_path / "witness")

@@ -36,7 +36,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-def test_it_serves_as_an_ordinary_account_on_a_read_only_root(image: str) -> None:
+def test_image_serves_as_an_ordinary_account_on_a_read_only_root(image: str) -> None:
     name = f"corral-test-{uuid4().hex[:8]}"
     limits = ["--read-only", "--cap-drop=all", "--security-opt=no-new-privileges", "--network=none", *own_limits()]
     ask = "import urllib.request as r; print(r.urlopen('http://127.0.0.1:8470/readyz').read().decode())"

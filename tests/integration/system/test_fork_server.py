@@ -67,7 +67,7 @@ def sleeper(tmp_path: Path) -> ForkedProcess:
         return fork_server().start([str(program)], env={}, stdin=nothing, stdout=nothing, stderr=nothing)
 
 
-def test_it_is_waited_for_and_killed_like_any_process(tmp_path: Path) -> None:
+def test_forked_process_is_waited_for_and_killed_like_any_process(tmp_path: Path) -> None:
     process = sleeper(tmp_path)
     assert process.poll() is None
     with pytest.raises(subprocess.TimeoutExpired):

@@ -88,7 +88,7 @@ def test_a_finished_job_leaves_few_files(server: CorralServer) -> None:
     assert ask(server, f"/jobs/{loud[0]}/checkpoints").json()["items"] == []
 
 
-def test_what_a_job_wrote_stays_and_it_can_be_started_again(server: CorralServer) -> None:
+def test_files_of_a_job_stay_and_the_job_can_be_started_again(server: CorralServer) -> None:
     write = "echo attempt >> $CORRAL_OUTPUT_DIR/result; echo mine > here; wc -l < $CORRAL_OUTPUT_DIR/result"
     (writer, empty) = run(server, write, "test -d $CORRAL_OUTPUT_DIR && test -d $CORRAL_CHECKPOINT_DIR")
     wait_folded(server)

@@ -60,7 +60,7 @@ def test_a_store_that_stays_locked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["launch", "observe", "worker", "request", "controller"])
-def test_whatever_hangs(tmp_path: Path, place: str) -> None:
+def test_server_stops_when_a_part_hangs(tmp_path: Path, place: str) -> None:
     server = CorralServer(tmp_path / "home", "--virtual-gpus", "2xA10", program=[str(HANGING)])
     server.start(HANGS_IN=place)
     server.token()

@@ -23,7 +23,7 @@ def test_the_other_process_says_the_same() -> None:
     assert reported.mentioned.keys() == {"j-2"}
 
 
-def test_what_is_refused_there_is_refused_here() -> None:
+def test_refusals_are_the_same_as_in_simulations() -> None:
     with pytest.raises(NotFound, match="did not exist then") as refused:
         _answered_elsewhere(question(120.0))
     assert refused.value.field == "at"

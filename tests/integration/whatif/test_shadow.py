@@ -45,7 +45,7 @@ def submit(api: httpx.Client, name: str, gpus: int, priority: int = 5, seconds: 
     return str(answer.json()["id"])
 
 
-def test_it_follows_over_every_crash_and_reports_what_it_would_have_done(tmp_path: Path) -> None:
+def test_shadow_follows_over_every_crash_and_reports_its_differences(tmp_path: Path) -> None:
     with cli_server(tmp_path, "--virtual-gpus", "2xA100-80G") as server:
         operator = operator_of(server)
         with server.http() as api:
@@ -100,7 +100,7 @@ def test_it_follows_over_every_crash_and_reports_what_it_would_have_done(tmp_pat
             assert actions == ["shadow.stopped", "shadow.started"]
 
 
-def test_it_needs_something_to_try(tmp_path: Path) -> None:
+def test_shadow_without_changes_is_refused(tmp_path: Path) -> None:
     with cli_server(tmp_path, "--virtual-gpus", "2xA100-80G") as server:
         operator = operator_of(server)
         nothing = operator.run("shadow", "start")

@@ -245,7 +245,7 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Person, Pe
         yield operator, ann, jobs
 
 
-def test_its_own_history_is_replayed_and_compared_with_what_really_happened(
+def test_history_is_replayed_and_compared_with_real_starts(
     lived: tuple[Person, Person, list[str]],
 ) -> None:
     operator, _, _ = lived

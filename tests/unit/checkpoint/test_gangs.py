@@ -61,7 +61,7 @@ def test_a_step_counts_when_all_parts_are_there(make: Make, directory: Path) -> 
     assert [keeper.restore() for keeper in gang(make, 3, attempt=3)] == [(rank, 20) for rank in range(3)]
 
 
-def test_one_damaged_part_sends_all_ranks_back_to_the_same_step(make: Make, directory: Path) -> None:
+def test_damaged_part_sends_all_ranks_back_to_the_same_step(make: Make, directory: Path) -> None:
     keepers = gang(make, 3)
     save_parts(keepers, 10)
     save_parts(keepers, 20)

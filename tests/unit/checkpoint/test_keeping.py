@@ -57,7 +57,7 @@ def test_the_last_good_ones_stay_and_only_they(keep: int, saves: list[tuple[int,
             assert restored is None
 
 
-def test_what_was_found_damaged_does_not_count_as_kept(make: Make) -> None:
+def test_damaged_checkpoints_do_not_count_as_kept(make: Make) -> None:
     good = make(keep=2).save("good", step=1)
     bad = make(keep=2).save("bad", step=2)
     assert good is not None

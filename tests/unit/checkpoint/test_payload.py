@@ -73,7 +73,7 @@ def test_with_torch_loaded_its_own_format_is_used(stand_in: list[tuple[Any, ...]
 
 
 @pytest.mark.usefixtures("stand_in")
-def test_what_was_saved_without_torch_is_read_with_it(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_payload_saved_without_torch_is_read_with_torch(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.delitem(sys.modules, "torch")
         make().save([1, 2], step=1)

@@ -279,7 +279,7 @@ def test_the_platforms_choice_comes_first_if_it_is_good(make: Make, capsys: pyte
     assert str(first) in capsys.readouterr().err
 
 
-def test_what_this_attempt_saved_itself_is_newer_than_the_platforms_choice(make: Make) -> None:
+def test_checkpoint_of_this_attempt_is_newer_than_the_choice_of_the_platform(make: Make) -> None:
     chosen = make(attempt=1).save("chosen", step=1)
     keeper = make(attempt=2, resume_from=chosen)
     keeper.save("own", step=2)
@@ -308,7 +308,7 @@ def test_the_choice_may_lie_elsewhere(make: Make, tmp_path: Path) -> None:
         ({"RANK": "3"}, (3, 4)),
     ],
 )
-def test_which_process_of_how_many(env: dict[str, str], place: tuple[int, int]) -> None:
+def test_rank_and_size_come_from_the_environment(env: dict[str, str], place: tuple[int, int]) -> None:
     found = read_environment(env)
     assert (found.rank, found.world) == place
 

@@ -19,7 +19,7 @@ from corral.core.counts import counted
         (1.25, "1.25 GPUs"),
     ],
 )
-def test_one_is_singular_and_all_others_are_plural(amount: float, text: str) -> None:
+def test_number_one_is_singular_and_all_others_are_plural(amount: float, text: str) -> None:
     assert counted(amount, "GPU") == text
 
 

@@ -63,7 +63,7 @@ def test_durations(text: str | float, seconds: float) -> None:
         "1:00:99",
     ],
 )
-def test_what_is_not_a_duration_is_refused_in_words(text: str | float) -> None:
+def test_invalid_duration_is_refused_with_a_message(text: str | float) -> None:
     with pytest.raises(ValueError, match=r"duration|number"):
         parse_duration(text)
 
@@ -89,7 +89,7 @@ def test_sizes(text: str | int, size: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "16XB", "GiB", "16iB", "-1", -1, "9999999PiB", "16 GiB extra", True, math.nan])
-def test_what_is_not_a_size_is_refused_in_words(text: str | float) -> None:
+def test_invalid_size_is_refused_with_a_message(text: str | float) -> None:
     with pytest.raises(ValueError, match=r"size|number"):
         parse_bytes(text)
 

@@ -20,7 +20,7 @@ def test_nothing_acts(code: int) -> None:
         assert visible(text) == visible_line(text)
 
 
-def test_what_is_harmless_stays() -> None:
+def test_harmless_characters_stay() -> None:
     for text in ("plain", "Grüße, 你好", "😀 ok", "a\tb\nc", "עברית"):
         assert visible(text) == text
 

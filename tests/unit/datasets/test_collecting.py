@@ -48,7 +48,7 @@ def test_only_what_no_version_needs_goes_and_a_dry_run_touches_nothing(tmp_path:
     assert read_files(tmp_path / "copy") == read_files(tmp_path / "a")
 
 
-def test_what_a_running_commit_may_rely_on_waits(tmp_path: Path, clock: Clock) -> None:
+def test_objects_that_a_running_commit_may_need_are_not_collected(tmp_path: Path, clock: Clock) -> None:
     repository = repository_in(tmp_path, clock=clock)
     work = write_files(tmp_path / "a", {"x": noise(5000, 1)})
     commit(repository, "drop", work)

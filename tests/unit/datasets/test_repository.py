@@ -52,7 +52,7 @@ def commit(repository: Repository, folder: Path, message: str = "m") -> str:
     return repository.commit("faces", folder, message=message, author="ada").commit.id
 
 
-def test_what_was_committed_comes_back(repository: Repository, tmp_path: Path) -> None:
+def test_committed_files_are_checked_out_unchanged(repository: Repository, tmp_path: Path) -> None:
     work = write_files(tmp_path / "work", STORY)
     made = repository.commit("faces", work, message="first", author="ada", job="j-7")
     repository.checkout("faces", "latest", tmp_path / "copy")

@@ -36,7 +36,7 @@ CALLS: dict[str, Callable[[FilesystemBlobs], object]] = {
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_what_cannot_be_reached_is_not_missing(call: str) -> None:
+def test_unreachable_objects_do_not_count_as_missing(call: str) -> None:
     with pytest.raises(DatasetError, match="memory://bucket/data: no route to host") as failed:
         CALLS[call](FilesystemBlobs(BrokenFilesystem(), "bucket/data"))
     assert not isinstance(failed.value, ObjectMissing)

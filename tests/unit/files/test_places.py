@@ -75,7 +75,7 @@ def test_no_link_is_followed_on_the_way(home: Path) -> None:
         Place.at(home.parent, home.name)
 
 
-def test_what_is_held_open_stays_what_it_was(home: Path) -> None:
+def test_open_place_stays_the_same_directory(home: Path) -> None:
     with Place.at(home.parent, home.name) as place:
         home.rename(home.with_name("moved"))
         home.symlink_to(home.parent / "outside")
@@ -184,7 +184,7 @@ def test_a_tree_is_removed_however_deep_and_nothing_outside(home: Path) -> None:
     assert remove_tree(home)
 
 
-def test_what_is_used_is_counted_without_following_links(home: Path) -> None:
+def test_size_is_counted_without_following_links(home: Path) -> None:
     (home / "data").write_bytes(bytes(100_000))
     os.link(home / "data", home / "again")
     (home / "inner").mkdir()

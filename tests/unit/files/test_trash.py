@@ -46,7 +46,7 @@ def test_the_caller_does_not_wait_for_the_removal(tmp_path: Path, monkeypatch: p
     eventually(lambda: len(removed) == 2)
 
 
-def test_what_a_killed_server_left_is_removed_by_the_next(tmp_path: Path) -> None:
+def test_trash_of_a_killed_server_is_removed_by_the_next(tmp_path: Path) -> None:
     filled(tmp_path / "removed" / "left")
     Trash(tmp_path / "removed").empty()
     eventually(lambda: list((tmp_path / "removed").iterdir()) == [])
@@ -110,7 +110,7 @@ def test_anything_that_a_job_can_make_is_removed(kind: str, has_trash: bool, tmp
         eventually(lambda: list((tmp_path / "removed").iterdir()) == [])
 
 
-def test_what_can_neither_be_moved_nor_removed_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_directory_that_cannot_be_moved_or_removed_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Imitates an immutable directory, or one on which something is mounted."""
 
     def refuse(*args: object, **more: object) -> None:
@@ -125,7 +125,7 @@ def test_what_can_neither_be_moved_nor_removed_is_an_error(tmp_path: Path, monke
     assert (kept / "inner" / "file").exists()
 
 
-def test_what_stays_in_the_trash_is_logged_and_removed_later(
+def test_entries_that_stay_in_the_trash_are_logged_and_removed_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(trash, "remove_tree", lambda path: False)

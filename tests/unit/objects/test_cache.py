@@ -50,7 +50,7 @@ def test_a_block_is_fetched_once_and_the_last_one_is_short(cache: BlockCache) ->
     assert cache.used_bytes() == 2 * BLOCK + 5
 
 
-def test_what_fails_leaves_nothing_and_is_tried_again(cache: BlockCache) -> None:
+def test_failed_fetch_leaves_no_file_and_is_tried_again(cache: BlockCache) -> None:
     def fails(start: int, end: int) -> bytes:
         raise ConnectionError("no answer")
 
@@ -95,7 +95,7 @@ def first_bytes(data: bytes, start: int, end: int) -> bytes:
 
 @settings(max_examples=15, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.integers(0, 3)), min_size=1, max_size=40))
-def test_whatever_is_read_is_right_and_the_limit_holds(
+def test_cache_reads_are_right_and_keep_the_limit(
     tmp_path_factory: pytest.TempPathFactory, reads: list[tuple[str, int]]
 ) -> None:
     cache = BlockCache(str(tmp_path_factory.mktemp("cache")), 4 * BLOCK, block_bytes=BLOCK)

@@ -58,7 +58,7 @@ def test_crowds_and_boxes_without_an_extent_are_not_learned(tmp_path: Path) -> N
     assert kept == [Box(0, 0.125, 0.125, 0.625, 0.625)]
 
 
-def test_what_is_not_of_its_format_is_refused_with_the_file(tmp_path: Path) -> None:
+def test_data_of_another_format_is_refused_with_the_file(tmp_path: Path) -> None:
     (tmp_path / "data.csv").write_text("x,y\n1,2\n")
     (tmp_path / "annotations.json").write_text('{"images": []}')
     for form, words in (

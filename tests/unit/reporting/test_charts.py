@@ -113,7 +113,7 @@ def test_an_empty_chart_has_its_axes() -> None:
     assert "1 Jan" in texts
 
 
-def test_what_is_not_known_is_a_gap_and_not_a_zero() -> None:
+def test_unknown_values_are_gaps_and_not_zeros() -> None:
     borders = tuple(number * DAY for number in range(6))
     values = (1.0, 2.0, None, 3.0, 4.0)
     trend = Trend(
@@ -130,7 +130,7 @@ def test_what_is_not_known_is_a_gap_and_not_a_zero() -> None:
     assert len(list(svg.iter(f"{SVG}circle"))) == 2
 
 
-def test_one_failure_among_a_million_is_still_to_be_seen() -> None:
+def test_single_failure_among_a_million_is_visible() -> None:
     bars = Bars(
         summary="s",
         unit="u",

@@ -97,7 +97,7 @@ def test_planning_changes_nothing_and_equal_snapshots_give_equal_plans(history: 
 
 @DEAR
 @given(histories())
-def test_what_a_job_avoids_it_never_gets_and_back_off_is_kept(history: History) -> None:
+def test_job_never_gets_avoided_nodes_and_keeps_its_back_off(history: History) -> None:
     """Half of the GPUs and one node are avoided by every job, and every third backs off, as after failures."""
     gpus = sorted(gpu.id for node in history.snapshot().nodes.values() for gpu in node.gpus)
     arrivals = tuple(

@@ -100,7 +100,7 @@ def test_the_first_of_a_line_never_waits_longer_than_promised(history: History) 
 
 @DEAR
 @given(contended(gangs=True, one_line=False))
-def test_of_two_lines_the_longest_waiting_is_firm(history: History) -> None:
+def test_longest_waiting_job_of_two_lines_has_a_firm_start(history: History) -> None:
     check_promises(history, first_only=True)
 
 
@@ -165,7 +165,7 @@ def test_a_single_job_and_a_gang_are_both_protected_in_order_of_waiting() -> Non
     assert began["j-900"] < began["j-901"] <= 50.5 + 20.0 + 20.0
 
 
-def test_what_has_no_known_end_gives_no_false_promise() -> None:
+def test_job_without_a_known_end_gives_no_planned_start() -> None:
     simulation = Simulation(
         snapshot=ClusterSnapshot([PutQueue(queue=Queue(name="default")), PutNode(node=node("n1", gpus=1))]),
         arrivals=[

@@ -284,7 +284,7 @@ def test_no_job_preempts_back(crowd: Crowd) -> None:
                 assert (one.job_id, one.for_job) not in pairs
 
 
-def test_what_was_lost_while_it_ended_is_no_run_time() -> None:
+def test_lost_work_of_an_ending_job_is_no_run_time() -> None:
     """Twice a gang of eight GPUs is interrupted for a guarantee, and each time it saves and then holds its GPUs for
     three seconds more. It still takes as long as predicted: those six seconds do not let it seem to outlive that, and
     be preempted with its last second left for the other gang, which was preempted for it before."""

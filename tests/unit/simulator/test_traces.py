@@ -178,7 +178,7 @@ def test_finished_jobs_of_a_server() -> None:
         ("corral", "2026-01-01T00:00:30Z,2026-01-01T00:01:00Z,,", "never,never,,", "line 3: queued_at is 'never'"),
     ],
 )
-def test_what_cannot_be_understood_is_said_with_its_line(
+def test_invalid_line_of_a_trace_is_reported_with_its_number(
     name: str, old: str, new: str, problem: str, tmp_path: Path
 ) -> None:
     assert old in TEXTS[name]

@@ -43,7 +43,7 @@ def read(text: str, xids: XidMemory | None = None) -> list[GpuReading]:
     return gpu_readings(samples, 5.0, lambda labels: labels.uuid, xids or XidMemory())
 
 
-def test_what_nvidias_exporter_prints() -> None:
+def test_output_of_the_nvidia_exporter_is_parsed() -> None:
     assert read(DCGM_PAGE) == [
         GpuReading(
             gpu_id="GPU-a",

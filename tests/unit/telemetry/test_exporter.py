@@ -119,7 +119,7 @@ def test_promtool_finds_nothing_but_the_names_that_nvidia_chose(exporter: Export
     assert checked.returncode in (0, 3), checked.stderr  # 3: complaints about style only
 
 
-def test_what_a_server_scrapes_is_what_was_read(exporter: Exporter, server: ExporterServer, clock: Clock) -> None:
+def test_scraped_readings_equal_the_measured_ones(exporter: Exporter, server: ExporterServer, clock: Clock) -> None:
     collector, _ = virtual()
     for second in range(30):
         wanted = collector.collect(1001.0 + second)
@@ -171,7 +171,7 @@ def test_xids_are_kept_and_a_failing_collector_serves_nothing_stale(clock: Clock
     assert "DCGM" not in exporter.page()
 
 
-def test_it_reads_by_itself() -> None:
+def test_exporter_reads_by_itself() -> None:
     collector, places = virtual()
     exporter = Exporter([collector], lambda: places, interval_seconds=0.01)
     ready = threading.Event()

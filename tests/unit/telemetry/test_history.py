@@ -149,7 +149,7 @@ def test_readings_before_the_newest_are_kept_and_that_is_logged_once(
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, float(GREATEST), 1e300])
-def test_what_cannot_be_a_reading_is_left_out(path: Path, clock: SetClock, value: float) -> None:
+def test_invalid_readings_are_left_out(path: Path, clock: SetClock, value: float) -> None:
     history = open_history(path, clock)
     history.append(T, {UTIL: {"g0": value, "g1": 0.5}})
     assert history.means(UTIL, T, T + 1) == {"g1": 0.5}
@@ -246,7 +246,7 @@ def test_a_closed_history_says_so(path: Path, clock: SetClock) -> None:
         history.append(T, {UTIL: {"g0": 0.5}})
 
 
-def test_its_thread_moves_hours_by_itself(path: Path, clock: SetClock) -> None:
+def test_history_thread_moves_hours_by_itself(path: Path, clock: SetClock) -> None:
     history = EmbeddedHistory(path, raw_seconds=86400, minute_seconds=86400, hour_seconds=86400, clock=clock)
     fill(history, T - 3600, T, every=60)
     clock.at = T + 1

@@ -46,7 +46,7 @@ def test_rates_are_per_second_without_the_loopback(tmp_path: Path, monkeypatch: 
     assert read(collector, 15.0).network_receive_bytes == 0.0
 
 
-def test_what_the_system_does_not_tell_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_unknown_to_the_system_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*arguments: object) -> None:
         raise OSError("not here")
 

@@ -39,7 +39,9 @@ def same(ours: list[Sample], others: list[Sample]) -> bool:
 
 
 @given(metric_names, st.lists(samples, min_size=1, max_size=5))
-def test_what_is_printed_is_read_the_same_by_both(name: str, found: list[tuple[dict[str, str], float]]) -> None:
+def test_printed_metrics_are_read_the_same_by_both_parsers(
+    name: str, found: list[tuple[dict[str, str], float]]
+) -> None:
     text = render([Family(name, "untyped", "Some \\ help\nin two lines.", found)])
     ours, bad = parse(text)
     assert bad == 0
@@ -76,7 +78,7 @@ def test_every_spelling_is_read_as_the_official_parser_reads_it(line: str) -> No
 @pytest.mark.parametrize(
     "line", ["a", "a{", 'a{b="c" 1', 'a{b="c} 1', "a{b=c} 1", 'a{b="c"} one', 'a{="c"} 1', "1a 1", "<html>", "a 1_0"]
 )
-def test_what_makes_no_sense_is_left_out_and_counted(line: str) -> None:
+def test_invalid_lines_are_left_out_and_counted(line: str) -> None:
     with pytest.raises(BadLine):
         parse_line(line)
     assert parse(f"good 1\n{line}\ngood 2\n") == ([Sample("good", {}, 1.0), Sample("good", {}, 2.0)], 1)

@@ -264,6 +264,6 @@ def test_a_node_may_stand_before_its_address(given: str, parts: tuple[str, str])
 
 
 @pytest.mark.parametrize("given", ["", ":9400", "gpu-7:port", "gpu-7:99999", "ftp://gpu-7", "http://", "gpu 7", "//"])
-def test_what_is_no_address_is_refused(given: str) -> None:
+def test_invalid_address_is_refused(given: str) -> None:
     with pytest.raises(ValueError, match="is neither HOST:PORT nor a URL"):
         metrics_url(given)

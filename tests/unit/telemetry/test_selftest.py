@@ -60,7 +60,7 @@ def test_a_gpu_that_hangs_fails_in_time(tmp_path: Path, monkeypatch: pytest.Monk
         ("exit 3", "the test ended with code 3"),
     ],
 )
-def test_how_the_test_ended_is_the_answer(
+def test_output_of_the_self_test_gives_its_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, answer: str | None
 ) -> None:
     program(tmp_path, monkeypatch, text)

@@ -46,7 +46,7 @@ def test_a_frame_shows_totals_gpus_by_node_and_jobs() -> None:
     assert "… and 2 more that wait" in shown
 
 
-def test_what_is_old_or_unknown_is_never_shown_as_zero() -> None:
+def test_old_or_unknown_readings_are_never_shown_as_zero() -> None:
     shown = whole(snapshot(), Sort.NODE, width=100, now=NOW)
     plain = [line.plain for line in shown]
     stale = next(line for line in plain if "stale" in line)

@@ -44,7 +44,7 @@ WHY: dict[str, Any] = {
 }
 
 
-def test_how_good_estimates_were() -> None:
+def test_accuracy_of_estimates_is_shown() -> None:
     with scripted(lambda seen, n: as_json(ACCURACY)) as server:
         result = corral("estimates", "--since", "7d", "--server", server.url)
         document = corral("estimates", "-o", "json", "--server", server.url)

@@ -103,7 +103,7 @@ def test_wrap_needs_no_script_and_python_scripts_stay_as_they_are() -> None:
     assert body("a.py", script=script)["command"] == ["/usr/bin/env", "python3", "-c", script, "a.py"]
 
 
-def test_what_has_no_effect_is_said() -> None:
+def test_options_without_effect_are_reported() -> None:
     notes = understood(["--mail-type=END", "-A", "physics", "--nodelist=gpu1", "a.sh"], "#!/bin/sh\n", HERE).notes
     assert [note.split()[0] for note in notes] == ["--account", "--mail-type", "--nodelist"]
 
@@ -124,6 +124,6 @@ def test_what_has_no_effect_is_said() -> None:
         (["--begin=16:00", "a.sh"], "#!/bin/sh\n", "--hold"),
     ],
 )
-def test_what_cannot_be_done_is_refused_in_words(words: list[str], script: str | None, message: str) -> None:
+def test_unsupported_options_are_refused_with_a_message(words: list[str], script: str | None, message: str) -> None:
     with pytest.raises(NotUnderstood, match=message):
         understood(words, script, HERE)

@@ -47,7 +47,7 @@ def test_times_are_relative_to_now(at: str | None, text: str) -> None:
     assert formats.ago(at, NOW) == text
 
 
-def test_how_long_something_ran_ends_with_its_end() -> None:
+def test_run_time_ends_with_the_end_of_the_job() -> None:
     assert formats.between("2026-01-03T09:00:00Z", None, NOW) == "1h"
     assert formats.between("2026-01-03T09:00:00Z", "2026-01-03T09:00:30Z", NOW) == "30s"
     assert formats.between(None, None, NOW) == "-"

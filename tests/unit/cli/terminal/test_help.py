@@ -238,7 +238,7 @@ def test_the_reference_is_up_to_date() -> None:
 
 
 @pytest.mark.parametrize("before", [(), ("-o", "json"), ("--server", "queue", "--token=jobs"), ("--output", "json")])
-def test_of_a_command_line_only_what_it_names_is_put_together(before: tuple[str, ...]) -> None:
+def test_application_has_only_the_group_that_a_command_line_names(before: tuple[str, ...]) -> None:
     """And it is the same as in the whole."""
     for name in sorted({path[0] for path in ALL}):
         part = typer.main.get_command(part_for([*before, name, "jobs"]))

@@ -92,5 +92,5 @@ def test_wide_characters_are_counted_as_two(width: int) -> None:
     assert columns.lines(TITLES, rows, 200, in_colour=False)[2].split() == ["j-2", "-", "failed", "1"]
 
 
-def test_what_is_kept_on_the_screen_has_the_same_lines() -> None:
+def test_table_in_watch_mode_has_the_same_lines() -> None:
     assert drawn(60).splitlines() == columns.lines(TITLES, ROWS, 60, in_colour=False)

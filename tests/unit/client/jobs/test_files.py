@@ -77,7 +77,7 @@ def test_a_broken_download_goes_on() -> None:
     assert shop.ranges == [None, "bytes=7-", "bytes=14-"]
 
 
-def test_of_another_file_it_begins_anew() -> None:
+def test_download_of_a_changed_file_begins_anew() -> None:
     shop = Shop(b"old content, longer", b"new content", cuts=1)
     assert fetched(shop) == b"new content"
 

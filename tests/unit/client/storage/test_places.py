@@ -38,7 +38,7 @@ def test_a_place_is_of_a_volume_or_of_this_machine(text: str, volume: str | None
     ("text", "is_directory", "name"),
     [("data:", True, ""), ("data:/x/", True, "x"), ("data:/x", False, "x"), ("here/", True, "here"), (".", False, ".")],
 )
-def test_what_ends_with_a_slash_is_a_directory(text: str, is_directory: bool, name: str) -> None:
+def test_path_with_a_final_slash_is_a_directory(text: str, is_directory: bool, name: str) -> None:
     place = parse_place(text)
     assert (place.is_directory_by_name, place.name) == (is_directory, name)
 
@@ -78,7 +78,7 @@ def test_times_survive_the_way_there_and_back() -> None:
         assert time_ms(time_text(moment)) == moment
 
 
-def test_what_passes_is_tried_again_and_what_does_not_is_not() -> None:
+def test_passing_errors_are_tried_again_and_others_are_not() -> None:
     def answers(*errors: ClientError) -> list[int]:
         asked: list[int] = []
         left = list(errors)

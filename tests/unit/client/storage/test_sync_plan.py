@@ -118,7 +118,7 @@ def test_a_file_is_the_same_by_size_and_time_or_by_contents() -> None:
     assert plan(source, target, equal_contents={"older"}).copy == ("longer", "same")
 
 
-def test_what_is_in_the_way_is_named_or_cleared() -> None:
+def test_entries_in_the_way_are_named_or_removed() -> None:
     source = Tree(entries={"x": file(), "y": DIRECTORY, "y/in": file(), "pipe": Entry(kind="other")})
     target = Tree(entries={"x": DIRECTORY, "x/old": file(), "y": file()})
     todo = plan(source, target)

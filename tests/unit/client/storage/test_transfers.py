@@ -135,7 +135,7 @@ def download(files: MemoryFiles, target: Path, progress: Quiet) -> Download:
     return Download(cast(VolumeFiles, files), "v-1", "big", target, persistence(), progress.carried)
 
 
-def test_one_file_that_fails_keeps_no_other_and_nothing_is_deleted(tmp_path: Path) -> None:
+def test_failed_file_stops_no_other_and_no_file_is_deleted(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         (tmp_path / name).write_text(name)
     files = MemoryFiles(old=b"too much")
@@ -149,7 +149,7 @@ def test_one_file_that_fails_keeps_no_other_and_nothing_is_deleted(tmp_path: Pat
     assert set(files.files) == {"a", "b", "c"}
 
 
-def test_what_every_file_would_meet_ends_it_at_once(tmp_path: Path) -> None:
+def test_error_that_concerns_every_file_ends_the_transfer_at_once(tmp_path: Path) -> None:
     for number in range(50):
         (tmp_path / str(number)).write_text("x")
     files = MemoryFiles()
@@ -217,7 +217,7 @@ def test_a_download_goes_on_after_every_cut(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("state", ["whole", "other", "torn", "none"])
-def test_what_an_earlier_try_left_is_used_only_if_it_is_of_this_source(tmp_path: Path, state: str) -> None:
+def test_partial_upload_is_continued_only_from_the_same_source(tmp_path: Path, state: str) -> None:
     content = bytes(range(256)) * 4 * 4096
     files, progress, target = MemoryFiles(big=content), Quiet(), tmp_path / "big"
     part = part_path(target)

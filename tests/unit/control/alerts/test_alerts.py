@@ -92,7 +92,7 @@ def test_an_alert_is_recorded_and_sent_once_and_its_end_once(desk: Desk) -> None
     assert desk.actions("1") == ["alert.fired", "alert.resolved"]
 
 
-def test_one_round_is_one_notice_and_a_channel_hears_what_it_wants(desk: Desk) -> None:
+def test_alerts_of_a_round_make_one_notice_for_each_interested_channel(desk: Desk) -> None:
     channel(desk)
     channel(desk, "pager", min_severity=Severity.CRITICAL)
     channel(desk, "off", enabled=False)
@@ -355,7 +355,7 @@ def test_a_wrong_silence_is_refused(desk: Desk, changes: dict[str, Any], field: 
     assert caught.value.field == field
 
 
-def test_what_is_not_there(desk: Desk) -> None:
+def test_missing_alerts_rules_and_silences_are_not_found(desk: Desk) -> None:
     missing: list[tuple[Any, tuple[Any, ...]]] = [
         (alerts.acknowledge, (1,)),
         (alerts.delete_silence, ("s",)),

@@ -136,7 +136,7 @@ def test_an_operation_over_which_everything_dies_is_given_up(stored: Desk) -> No
     assert (given_up.state, "5 times" in given_up.error) == (OperationState.FAILED, True)
 
 
-def test_what_git_has_is_taken_over_and_a_rewritten_history_is_refused(stored: Desk) -> None:
+def test_pull_takes_versions_of_git_and_refuses_a_rewritten_history(stored: Desk) -> None:
     stored.do(targets.create, ROOT, FORGE)
     made = stored.do(datasets.create, ANN, name="forged", target="forge", description="")
     asked = stored.do(operations.request_pull, ANN, made.id)
@@ -167,7 +167,7 @@ def test_tags_that_are_not_allowed(stored: Desk, tag: str) -> None:
         stored.do(datasets.tag, ANN, "digits", tag, "latest")
 
 
-def test_what_is_not_shared_is_not_there_and_what_is_shared_to_read_is_not_changed(stored: Desk) -> None:
+def test_unshared_dataset_is_not_found_and_read_only_share_is_not_changed(stored: Desk) -> None:
     for ref in ("digits", "ann/digits", "d-1"):
         with pytest.raises(NotFound):
             found(stored, BOB, ref)

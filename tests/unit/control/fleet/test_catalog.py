@@ -96,7 +96,7 @@ def test_names_are_plain_and_taken_once(desk: Desk) -> None:
         refused(desk, Invalid, partial(catalog.create_package, caller=ROOT, package=package))
 
 
-def test_what_does_not_exist_cannot_be_edited(desk: Desk) -> None:
+def test_missing_flavors_and_packages_cannot_be_edited(desk: Desk) -> None:
     refused(desk, NotFound, lambda work: catalog.edit_flavor(work, ROOT, FlavorRecord(name="none")))
     refused(desk, NotFound, lambda work: catalog.edit_package(work, ROOT, PackageRecord(name="none", gpus=1)))
 
@@ -213,7 +213,9 @@ def test_a_gang_gets_its_package_on_every_node(desk: Desk) -> None:
         ({"package": "bench", "kind": JobKind.TRAINING}, "package"),
     ],
 )
-def test_what_contradicts_the_pick_is_refused_by_name(desk: Desk, values: dict[str, object], field: str) -> None:
+def test_options_that_contradict_the_package_are_refused_by_name(
+    desk: Desk, values: dict[str, object], field: str
+) -> None:
     desk.do(catalog.create_package, ROOT, PackageRecord(name="bench", gpus=1, kinds=(JobKind.WORKBENCH,)))
     asked = draft("training", **{"request": Request(), **values})  # type: ignore[arg-type]
     with pytest.raises(Invalid) as refusal:

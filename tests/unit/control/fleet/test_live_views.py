@@ -248,7 +248,7 @@ def _running_milli(jobs: Iterable[Job]) -> Counter[tuple[JobKind, str]]:
 
 @given(st.integers(0, 2**32), st.lists(st.booleans(), min_size=1, max_size=60))
 @settings(max_examples=150)
-def test_what_follows_changes_equals_what_is_counted_anew(seed: int, reads: list[bool]) -> None:
+def test_incremental_sums_equal_a_new_count(seed: int, reads: list[bool]) -> None:
     history = History(Random(seed))
     for is_read in reads:
         history.step()

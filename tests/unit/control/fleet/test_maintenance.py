@@ -101,7 +101,7 @@ def test_a_window_that_passed_while_no_server_ran_is_not_made_up_for(desk: Desk)
     assert (state(desk), withheld(desk)) == (MaintenanceState.ACTIVE, NodeState.DRAINING)
 
 
-def test_what_an_operator_withheld_stays_withheld_and_is_emptied_too(desk: Desk) -> None:
+def test_cordoned_node_stays_cordoned_and_is_emptied_too(desk: Desk) -> None:
     desk.do(node_actions.cordon, ROOT, "n1")
     desk.do(drains.drain, ROOT, "n2")
     plan(desk, nodes=("n1", "n2"))

@@ -87,7 +87,7 @@ def test_a_queue_shared_with_the_group_brings_its_pool_into_reach(teams: Desk) -
     assert (offer.queue, offer.free_count) == ("guests", 1)
 
 
-def test_what_is_not_usable_now_is_not_offered(teams: Desk) -> None:
+def test_unusable_packages_are_not_offered(teams: Desk) -> None:
     for name in ("n3", "n4"):
         out = replace(teams.state.snapshot.nodes[name], state=NodeState.CORDONED)
         with teams.store.write() as tx:

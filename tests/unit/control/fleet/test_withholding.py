@@ -52,7 +52,7 @@ def test_a_node_that_is_resumed_at_the_engine_stays_resumed(desk: Desk) -> None:
     assert desk.node_effects == [ReleaseEffect(node="n1", force=False)]
 
 
-def test_what_was_observed_before_an_operator_spoke_counts_no_more(desk: Desk) -> None:
+def test_observations_from_before_an_operators_action_are_ignored(desk: Desk) -> None:
     desk.now += 10.0
     desk.do(node_actions.cordon, ROOT, "n1")
     desk.observe(*TWO_NODES, withheld={"n1": Withholding.OVERRULED}, at=desk.now - 1.0)

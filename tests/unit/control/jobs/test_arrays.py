@@ -18,7 +18,7 @@ from tests.unit.control.world import ANN, BOB, ROOT, SPEC, Desk, changed, draft
 THREE = parse_array("1,3,7")
 
 
-def test_one_job_for_every_index(desk: Desk) -> None:
+def test_array_has_a_job_for_every_index(desk: Desk) -> None:
     records = desk.do(submit_array, ANN, draft("sweep", gpus=1), THREE)
     assert [record.job.name for record in records] == ["sweep-1", "sweep-3", "sweep-7"]
     assert [desk.record(record.job.id).spec.array_index for record in records] == [1, 3, 7]

@@ -45,14 +45,14 @@ def test_by_id_and_by_name_and_each_once(desk: Desk) -> None:
     assert desk.record(third.id).job.after == third.after
 
 
-def test_what_has_completed_is_not_waited_for(desk: Desk) -> None:
+def test_completed_jobs_are_not_waited_for(desk: Desk) -> None:
     (first,) = desk.started(draft("first"))
     finish(desk, first)
     assert one(desk, "second", "first").after == ()
 
 
 @pytest.mark.parametrize("how", ["failed", "stopped"])
-def test_what_can_never_complete_is_refused(desk: Desk, how: str) -> None:
+def test_dependency_that_can_never_complete_is_refused(desk: Desk, how: str) -> None:
     (first,) = desk.started(draft("first"))
     if how == "stopped":
         desk.do(jobs.stop, ANN, first.id)
@@ -80,7 +80,7 @@ def test_a_refusal_of_a_batch_says_which_one(desk: Desk) -> None:
 # -------------------------------------------------------------------------------------------- ends
 
 
-def test_they_start_when_the_last_one_has_completed_and_their_age_begins_then(desk: Desk) -> None:
+def test_dependent_jobs_are_queued_when_the_last_dependency_completes(desk: Desk) -> None:
     first, second = desk.started(draft("first"), draft("second"))
     third = one(desk, "third", "first", "second")
     assert desk.cycle() == []
@@ -118,7 +118,7 @@ def _one_after_the_other(work: Work, count: int, first: Job) -> list[Job]:
     return chain[1:]
 
 
-def test_one_that_is_tried_again_is_not_over(desk: Desk) -> None:
+def test_retried_job_is_not_over_for_its_dependents(desk: Desk) -> None:
     (first,) = desk.started(draft("first"))
     second = one(desk, "second", "first")
     desk.hear(first, END, EndReason.LOST)
@@ -130,7 +130,7 @@ def test_one_that_is_tried_again_is_not_over(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("how", ["stop", "delete"])
-def test_one_that_never_ran_and_never_will(desk: Desk, how: str) -> None:
+def test_dependent_of_a_job_that_never_runs_ends(desk: Desk, how: str) -> None:
     first = one(desk, "first", hold=True)
     second = one(desk, "second", "first")
     assert views.why(desk.state, desk.now, second).reasons[0].detail == f"it comes after {first.id} (not started)"
@@ -174,7 +174,7 @@ def test_started_again_after_a_failure_it_waits_for_what_is_still_open(desk: Des
         desk.do(jobs.start, ANN, "third")
 
 
-def test_what_a_waiting_job_comes_after_can_be_changed(desk: Desk) -> None:
+def test_dependencies_of_a_waiting_job_can_be_changed(desk: Desk) -> None:
     first, second = desk.submit(draft("first", gpus=4), draft("second", gpus=4))
     third = one(desk, "third", "first")
     change = changed(after=("second",))
@@ -189,7 +189,7 @@ def test_what_a_waiting_job_comes_after_can_be_changed(desk: Desk) -> None:
     assert desk.cycle() == [first.id, second.id]  # and the third behind them, as the two nodes are full
 
 
-def test_it_has_no_place_in_a_line_yet(desk: Desk) -> None:
+def test_job_with_open_dependencies_has_no_position(desk: Desk) -> None:
     one(desk, "first")
     one(desk, "second", "first")
     with pytest.raises(WrongState, match="waits for other jobs"):

@@ -159,7 +159,7 @@ def test_addresses_and_their_registries(address: str, registry: str) -> None:
     ["", " ", "-v", "--privileged", "a b", "x;rm -rf /", "dir:/etc", "oci:/root/x", "docker-archive:x.tar", "dir:tmp",
      "docker://x", "http://h/x", "UPPER", "x:", "x@sha256:12", "a" * 600, "../x", "/abs/path", "x\n", "é"],
 )  # fmt: skip
-def test_what_is_no_address(address: str) -> None:
+def test_invalid_image_addresses_are_refused(address: str) -> None:
     with pytest.raises(Invalid):
         images.check_address(address)
 

@@ -58,7 +58,7 @@ def test_a_clone_of_a_job_without_a_name_of_its_own_has_none_either(desk: Desk) 
     assert cloned(desk, "job-001").job.name == "job-002"
 
 
-def test_what_is_different(desk: Desk) -> None:
+def test_changes_of_a_clone_are_applied(desk: Desk) -> None:
     desk.submit(draft("first", spec=SPEC, gpus=2, time_limit_seconds=60.0))
     record = cloned(
         desk,

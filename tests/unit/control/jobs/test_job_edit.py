@@ -137,7 +137,9 @@ def test_preemptible_can_be_set_until_the_first_start(full: Desk) -> None:
         (JobKind.WORKBENCH, True, True),
     ],
 )
-def test_which_jobs_are_preemptible(desk: Desk, kind: JobKind, asked: bool | None, expected: bool) -> None:
+def test_preemptible_follows_the_request_and_the_queue(
+    desk: Desk, kind: JobKind, asked: bool | None, expected: bool
+) -> None:
     [job] = desk.submit(draft("mine", kind=kind, preemptible=asked))
     assert job.preemptible is expected
     assert desk.job(job.id).preemptible is expected

@@ -177,7 +177,7 @@ def test_a_job_beyond_a_limit_of_the_installation_is_refused(store: Store, rule:
     desk.submit(draft("later", gpus=3))
 
 
-def test_what_the_fleet_can_never_hold_is_refused_with_the_largest_node(desk: Desk) -> None:
+def test_request_larger_than_the_fleet_is_refused_with_the_largest_node(desk: Desk) -> None:
     with pytest.raises(Invalid) as refusal:
         desk.submit(draft("huge", gpus=5))
     assert refusal.value.numbers["largest_node"] == 4
@@ -312,7 +312,7 @@ def test_deleting_needs_an_end_and_takes_everything(desk: Desk) -> None:
         assert tx.attempts.of_job(job.id) == []
 
 
-def test_what_is_made_and_deleted_in_one_turn_was_never_there(desk: Desk) -> None:
+def test_job_created_and_deleted_in_one_turn_leaves_no_trace(desk: Desk) -> None:
     def make_and_delete(work: Work) -> None:
         (record,) = jobs.submit(work, ANN, [draft("short-lived", hold=True)])
         jobs.delete(work, ANN, record.job.id)

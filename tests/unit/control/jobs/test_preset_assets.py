@@ -80,7 +80,7 @@ def test_operators_register_replace_and_remove(desk: Desk) -> None:
         (replace(FLOWERS, classes=("rose", "rose")), "classes"),
     ],
 )
-def test_what_is_wrong_is_named(desk: Desk, wrong: PresetAssetRecord, field: str) -> None:
+def test_errors_name_the_wrong_field(desk: Desk, wrong: PresetAssetRecord, field: str) -> None:
     with pytest.raises(Invalid) as refused:
         added(desk, wrong)
     assert refused.value.field == field

@@ -139,7 +139,7 @@ def test_any_text_arrives_as_one_argument(value: str) -> None:
     assert render(preset(parameter(TEXT)), {"it": value}).command == ("run", value)
 
 
-def test_what_is_missing_or_unknown_is_named() -> None:
+def test_missing_and_unknown_parameters_are_named() -> None:
     made = preset(parameter(INT, minimum=1))
     for values, field, words in (
         ({}, "parameters.it", "needs the parameter 'it'"),

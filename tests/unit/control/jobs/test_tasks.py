@@ -69,7 +69,7 @@ def test_the_total_limit_refuses_a_task_unless_it_may_wait(store: Store) -> None
     assert waiting.record.job.state is JobState.QUEUED
 
 
-def test_what_elastic_jobs_release_is_no_reason_to_refuse(store: Store) -> None:
+def test_task_is_not_refused_if_elastic_jobs_can_release_gpus(store: Store) -> None:
     policies = Policies(limits=Limits(max_total_gpus=4), scaling=ScalingPolicy(max_gpus=4))
     desk = Desk(store, policies)
     (grown,) = desk.started(draft("grows", min_gpus=1, max_gpus=4, restart_unsaved=True), caller=BOB)

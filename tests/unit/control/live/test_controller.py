@@ -199,7 +199,7 @@ def test_a_launch_waits_for_an_engine_that_is_away(house: House, monkeypatch: py
     eventually(lambda: house.job("j-1").message == "")
 
 
-def test_what_an_engine_said_of_a_launch_is_over_when_it_runs_also_after_a_crash(house: House) -> None:
+def test_message_of_a_launch_ends_when_the_job_runs_also_after_a_crash(house: House) -> None:
     house.engine.is_away = True
     house.submit("training")
     eventually(lambda: house.job("j-1").message)

@@ -326,7 +326,7 @@ REFUSALS = st.dictionaries(
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(refusals=REFUSALS, stopped=st.sets(st.sampled_from(JOBS[:4])))
-def test_whatever_fails_in_between_everything_is_done_once_and_in_order(
+def test_outbox_carries_out_instructions_once_and_in_order_despite_failures(
     refusals: dict[tuple[str, str], int], stopped: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("corral.control.live.outbox.RETRY_SECONDS", 0.001)

@@ -158,7 +158,7 @@ def test_an_attempt_that_no_job_holds_is_stopped(desk: Desk) -> None:
     assert desk.instructions == [Stop(attempt_id="j-5.1", grace_seconds=0.0, cluster="local")]
 
 
-def test_what_ended_while_the_server_was_away_is_recorded(desk: Desk) -> None:
+def test_attempts_that_ended_while_the_server_was_away_are_recorded(desk: Desk) -> None:
     done, failed = desk.started(draft("done"), draft("failed"))
     desk.state = desk.loaded()
     desk.observe(
@@ -293,7 +293,7 @@ def test_an_operators_word_about_a_node_outlasts_a_time_of_being_down(desk: Desk
     assert_state_is_stored(desk)
 
 
-def test_what_an_engine_itself_withholds_is_not_given_free_by_an_operator(desk: Desk) -> None:
+def test_node_withheld_by_its_engine_is_not_released_by_an_operator(desk: Desk) -> None:
     desk.observe(replace(N1, state=NodeState.DRAINING), N2)
     assert desk.do(node_actions.uncordon, ROOT, "n1").state is NodeState.DRAINING
     desk.do(node_actions.cordon, ROOT, "n1")
@@ -354,7 +354,7 @@ def test_a_node_that_is_gone_for_good_is_removed_by_an_operator_only(desk: Desk)
     assert states(desk)["n1"] is NodeState.READY, "a node that comes back is a new one"
 
 
-def test_what_operators_decided_outlives_an_observation(desk: Desk) -> None:
+def test_decisions_of_operators_outlive_an_observation(desk: Desk) -> None:
     desk.do(node_actions.cordon, ROOT, "n1")
     suspect = replace(TWO_NODES[1].gpus[0], health=GpuHealth.SUSPECT, pool="night")
     with desk.store.write() as tx:

@@ -82,7 +82,7 @@ def test_a_refusal_that_changed_nothing_is_answered_like_a_result(desk: Desk) ->
 
 
 @pytest.mark.parametrize("error", [WrongState("too late"), ZeroDivisionError("a bug")])
-def test_what_fails_after_a_change_undoes_the_turn_and_names_its_request(desk: Desk, error: Exception) -> None:
+def test_failure_after_a_change_undoes_the_turn_and_names_its_request(desk: Desk, error: Exception) -> None:
     def fail(work: Work) -> None:
         jobs.submit(work, ANN, [draft("gone")])
         raise error

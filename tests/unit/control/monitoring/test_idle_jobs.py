@@ -106,7 +106,7 @@ def test_a_restart_neither_loses_nor_doubles_a_warning(desk: Desk) -> None:
     assert desk.job(job.id).stopping_for is EndReason.EVICTED, "readings since the restart show no work"
 
 
-def test_its_owner_or_an_operator_extends_once(desk: Desk) -> None:
+def test_owner_or_operator_extends_an_idle_job_once(desk: Desk) -> None:
     first, second = desk.started(draft("first"), draft("second"))
     for job in (first, second):
         with pytest.raises(WrongState, match="not warned"):

@@ -84,7 +84,7 @@ def test_two_attempts_in_one_step_are_not_counted_twice(history: MemoryHistory) 
     ]
 
 
-def test_what_was_never_measured_has_no_points(history: MemoryHistory) -> None:
+def test_unmeasured_metric_has_no_points(history: MemoryHistory) -> None:
     span = Span(since=0.0, until=60.0, step_seconds=5.0)
     (one,) = series_of(history, [Metric.GPU_TEMPERATURE], ["n1/0"], span)
     assert (one.subject, one.points) == ("n1/0", ())

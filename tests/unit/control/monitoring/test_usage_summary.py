@@ -56,7 +56,7 @@ STORY = [
 ]
 
 
-def test_what_ended_before_it_began_has_used_no_gpus() -> None:
+def test_attempt_that_ended_before_it_began_has_used_no_gpus() -> None:
     never = replace(held("j-1.1", 0, 4, gpus=2), started_at=None)
     assert summarize_usage([never], 0.0, 10 * HOUR, now=10 * HOUR).total.gpu_hours == 0.0
     waits = replace(never, ended_at=None)
@@ -105,7 +105,7 @@ spans = st.tuples(st.integers(0, 30), st.integers(0, 30)).map(sorted)
     attempts=st.lists(st.tuples(spans, st.integers(0, 4), st.sampled_from(["ann", "bob"]), st.booleans())),
     span=spans,
 )
-def test_it_is_what_a_recount_hour_by_hour_gives(attempts: list[Any], span: list[int]) -> None:
+def test_usage_summary_equals_a_recount_by_hours(attempts: list[Any], span: list[int]) -> None:
     now = 30
     records = [
         held(f"j-{place}.1", begin, None if lasts else end, gpus, user=user)

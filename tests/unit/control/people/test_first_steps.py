@@ -68,7 +68,7 @@ def test_the_steps_of_a_scientist_are_about_own_jobs(desk: Desk) -> None:
     assert [step.value for step, _ in seen(desk, without_tokens).steps] == ["submit", "job"]
 
 
-def test_who_dismisses_the_steps_does_not_see_them_until_they_are_wanted_again(desk: Desk) -> None:
+def test_dismissed_steps_stay_hidden_until_they_are_requested(desk: Desk) -> None:
     desk.do(user_accounts.create_user, ROOT, "root", password_hash="h")
     desk.do(first_steps.dismiss, ROOT, dismissed=True)
     desk.do(first_steps.dismiss, ROOT, dismissed=True)

@@ -249,7 +249,7 @@ def test_the_user_can_take_a_waiting_job_along_to_the_new_pool(teams: Desk) -> N
     assert teams.job(job.id).allocation.model == "A100"  # type: ignore[union-attr]
 
 
-def test_what_runs_goes_on_when_its_user_leaves(teams: Desk) -> None:
+def test_running_jobs_go_on_when_their_user_leaves_the_group(teams: Desk) -> None:
     (job,) = teams.started(draft("training", max_retries=3))
     remove(teams, "team-a", "ann")
     assert teams.cycle() == []

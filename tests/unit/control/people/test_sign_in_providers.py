@@ -84,7 +84,7 @@ def test_the_well_known_ones_need_no_address(desk: Desk) -> None:
         ("group", {"group": "nowhere"}),
     ],
 )
-def test_what_cannot_be_a_provider_is_refused(desk: Desk, field: str, changes: dict[str, Any]) -> None:
+def test_invalid_provider_is_refused(desk: Desk, field: str, changes: dict[str, Any]) -> None:
     with pytest.raises(Invalid) as refusal:
         desk.do(create_provider, ROOT, replace(LAB, **changes))
     assert refusal.value.field == field

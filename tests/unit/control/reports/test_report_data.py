@@ -93,7 +93,7 @@ def test_available_gpus_are_those_of_their_time() -> None:
     assert known == [pytest.approx(96), pytest.approx(96), *[pytest.approx(192)] * 5]
 
 
-def test_what_was_before_the_first_reading_is_not_counted_as_free() -> None:
+def test_time_before_the_first_reading_does_not_count_as_free() -> None:
     data = report([row(1, 3 * 1440, 3 * 1440 + 60)])
     assert [step.available_gpu_hours for step in data.steps[:3]] == [None, None, None]
     assert data.totals.available_gpu_hours == pytest.approx(4 * 192)

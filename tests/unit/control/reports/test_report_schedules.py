@@ -58,7 +58,7 @@ def test_after_a_downtime_only_the_last_one_is_made() -> None:
     assert due(replace(known, last_until=span.until), at("2026-01-25 12:01")) is None
 
 
-def test_one_that_is_switched_off_is_never_due() -> None:
+def test_disabled_schedule_is_never_due() -> None:
     off = schedule(ReportPeriod.DAILY, enabled=False)
     assert due(off, at("2026-02-25 12:00")) is None
     assert next_run(off, at("2026-02-25 12:00")) is None

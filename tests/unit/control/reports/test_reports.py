@@ -37,7 +37,7 @@ def deliveries(desk: Desk) -> list[DeliveryRecord]:
         ({"since": 0.0, "until": 60.0}, Span(since=0.0, until=60.0)),
     ],
 )
-def test_which_span_a_request_means(asked: dict[str, float], span: Span) -> None:
+def test_request_selects_a_span(asked: dict[str, float], span: Span) -> None:
     nothing = {"period_seconds": None, "since": None, "until": None}
     assert reports.span_asked(NOW, **{**nothing, **asked}) == span
 
@@ -82,7 +82,7 @@ def test_a_report_that_fails_says_why(desk: Desk) -> None:
     assert (report.state, report.error) == (ReportState.FAILED, "x" * reports.MAX_ERROR)
 
 
-def test_one_that_was_deleted_while_it_was_made_stays_deleted(desk: Desk) -> None:
+def test_report_deleted_in_progress_stays_deleted(desk: Desk) -> None:
     desk.do(reports.request, ROOT, "r-1", WEEK)
     desk.do(reports.delete, ROOT, "r-1")
     assert desk.do(reports.finish, "r-1", summary="s", attachments=[]) is None
@@ -115,7 +115,7 @@ def test_a_scheduled_report_is_asked_for_once_and_sent_to_its_channels(desk: Des
     assert len(deliveries(desk)) == 1, "a report that was ready already is not sent again"
 
 
-def test_of_each_schedule_only_the_newest_are_kept(desk: Desk) -> None:
+def test_newest_reports_of_each_schedule_are_kept(desk: Desk) -> None:
     desk.do(reports.create_schedule, ROOT, DAILY)
     desk.do(reports.request, ROOT, "by-hand", WEEK)
     for day in range(reports.KEPT_PER_SCHEDULE + 3):

@@ -171,7 +171,7 @@ def test_a_quota_counts_the_least_and_what_is_beyond_comes_back_for_it(desk: Des
     assert desk.cycle() == [more.id]
 
 
-def test_it_asks_for_its_least_again_when_it_must_wait(desk: Desk) -> None:
+def test_queued_elastic_job_asks_for_its_minimum_again(desk: Desk) -> None:
     (job,) = desk.started(stretchy())
     assert job.request.gpus == 8
     desk.do(jobs.requeue, ANN, job.id)
@@ -252,7 +252,7 @@ def test_sizes_that_cannot_be_asked_for(desk: Desk, values: dict[str, Any], erro
         desk.submit(stretchy(**values))
 
 
-def test_one_number_is_enough(desk: Desk) -> None:
+def test_elastic_request_accepts_a_single_number(desk: Desk) -> None:
     (low, high) = desk.submit(draft("low-only", min_gpus=3), draft("high-only", max_gpus=3))
     assert (low.elastic, low.request.gpus) == (Elastic(min_gpus=3, max_gpus=8), 3)
     assert (high.elastic, high.request.gpus) == (Elastic(min_gpus=1, max_gpus=3), 1)
@@ -334,7 +334,7 @@ def test_a_stop_outranks_a_resize(desk: Desk) -> None:
     assert (job.state, job.end_reason) == (JobState.STOPPED, EndReason.STOPPED_BY_USER)
 
 
-def test_one_that_was_never_launched_goes_on_with_its_next_size(desk: Desk) -> None:
+def test_elastic_job_that_was_never_launched_starts_with_its_next_size(desk: Desk) -> None:
     """The server died between the plan and the launch, and before the launch was made good others came."""
     (job,) = desk.submit(stretchy())
     desk.cycle()

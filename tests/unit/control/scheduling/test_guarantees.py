@@ -46,7 +46,7 @@ def test_a_pool_promises_what_it_has_and_no_more(desk: Desk) -> None:
     desk.do(queues.create, ROOT, Queue(name="third", guaranteed_gpus=1))
 
 
-def test_what_was_promised_before_gpus_were_lost_can_still_be_edited(desk: Desk) -> None:
+def test_guarantees_from_before_a_loss_of_gpus_can_be_edited(desk: Desk) -> None:
     desk.do(queues.create, ROOT, VISION)
     desk.observe(TWO_NODES[0])
     one_gpu = replace(TWO_NODES[1], gpus=TWO_NODES[1].gpus[:1])
@@ -69,7 +69,7 @@ def test_gpus_do_not_leave_a_pool_that_has_promised_them(store: Store) -> None:
     desk.do(pools.delete, ROOT, "small")
 
 
-def test_what_is_held_borrowed_and_owed(desk: Desk) -> None:
+def test_guarantees_show_held_borrowed_and_owed_gpus(desk: Desk) -> None:
     desk.do(queues.create, ROOT, Queue(name="night"))
     desk.started(draft("first", gpus=2), draft("second", gpus=2, queue="night"))
     assert standings(desk) == {"default": (2, 0, 0), "night": (2, 0, 0)}, "no queue is owed GPUs"

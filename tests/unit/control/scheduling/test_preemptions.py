@@ -83,7 +83,7 @@ def borrowing(desk: Desk, *, gpus: int = 4) -> tuple[Job, Job]:
     return victim, waiting
 
 
-def test_both_owners_get_a_receipt_and_the_engine_is_called_once(desk: Desk, decisions: Decisions) -> None:
+def test_owners_of_both_jobs_get_a_receipt_and_the_engine_is_called_once(desk: Desk, decisions: Decisions) -> None:
     victim, waiting = borrowing(desk)
     preempted(desk, decisions, victim, for_job=waiting)
     assert desk.instructions == [Stop(attempt_id=victim.attempt_id, grace_seconds=victim.grace_seconds)]
@@ -135,7 +135,7 @@ def test_from_the_warning_to_the_next_attempt(desk: Desk, decisions: Decisions) 
     assert_state_is_stored(desk)
 
 
-def test_what_was_saved_is_found_out_after_the_end(desk: Desk, decisions: Decisions) -> None:
+def test_receipt_gets_the_saved_work_after_the_end(desk: Desk, decisions: Decisions) -> None:
     """Many programs save at the very end, before the checkpoint was looked for."""
     victim, waiting = borrowing(desk)
     preempted(desk, decisions, victim, for_job=waiting)
@@ -191,7 +191,7 @@ def test_a_victim_is_queued_again_when_the_preempting_job_is_deleted(desk: Desk,
     assert_state_is_stored(desk)
 
 
-def test_its_owner_stops_it_meanwhile_and_it_does_not_come_back(desk: Desk, decisions: Decisions) -> None:
+def test_victim_stopped_by_its_owner_does_not_come_back(desk: Desk, decisions: Decisions) -> None:
     victim, waiting = borrowing(desk)
     preempted(desk, decisions, victim, for_job=waiting)
     desk.do(jobs.stop, ANN, victim.id)
@@ -251,7 +251,7 @@ def test_a_stop_that_was_never_sent_is_sent_after_the_restart_once(desk: Desk, d
     assert_state_is_stored(desk)
 
 
-def test_it_ended_while_no_server_was_there(desk: Desk, decisions: Decisions) -> None:
+def test_victim_that_ended_without_a_server_has_a_receipt(desk: Desk, decisions: Decisions) -> None:
     victim, waiting = borrowing(desk)
     preempted(desk, decisions, victim, for_job=waiting)
     desk.state = desk.loaded()
@@ -266,7 +266,7 @@ def test_it_ended_while_no_server_was_there(desk: Desk, decisions: Decisions) ->
     assert desk.cycle() == [waiting.id]
 
 
-def test_its_node_is_lost_while_it_stops(desk: Desk, decisions: Decisions) -> None:
+def test_victim_whose_node_is_lost_has_a_receipt(desk: Desk, decisions: Decisions) -> None:
     victim, waiting = borrowing(desk)
     preempted(desk, decisions, victim, for_job=waiting)
     assert victim.allocation is not None

@@ -149,7 +149,7 @@ def test_a_created_job_is_changed_before_it_starts(teams: Desk) -> None:
     assert teams.do(jobs.start, ANN, job.id).queue == "day"
 
 
-def test_what_runs_or_has_ended_is_not_changed(teams: Desk) -> None:
+def test_queue_of_running_and_ended_jobs_is_not_changed(teams: Desk) -> None:
     (job,) = teams.started(draft("runs"))
     for _ in range(2):
         with pytest.raises(WrongState):

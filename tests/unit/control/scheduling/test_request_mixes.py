@@ -25,7 +25,7 @@ def test_counting_goes_on_from_where_it_was(desk: Desk) -> None:
     assert desk.state.snapshot.mixes[DEFAULT_POOL].total == 2
 
 
-def test_what_is_tried_again_was_asked_for_once(desk: Desk) -> None:
+def test_retried_request_counts_once(desk: Desk) -> None:
     (job,) = desk.started(draft("once"))
     desk.hear(job, AttemptPhase.ENDED, EndReason.LAUNCH_ERROR)
     assert desk.state.snapshot.mixes[DEFAULT_POOL].total == 1

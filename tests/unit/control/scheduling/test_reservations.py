@@ -89,7 +89,7 @@ def test_a_job_of_another_user_waits_with_the_reason_and_the_owners_runs(desk: D
     assert desk.cycle() == [job.id]
 
 
-def test_its_states_follow_the_time(desk: Desk) -> None:
+def test_state_of_a_reservation_follows_the_time(desk: Desk) -> None:
     reserve(desk)
     states = []
     for desk.now in (1000.0, 2000.0, 2999.0, 3000.0):
@@ -100,7 +100,7 @@ def test_its_states_follow_the_time(desk: Desk) -> None:
     )
 
 
-def test_one_that_is_over_leaves_the_snapshot_and_later_the_list(desk: Desk) -> None:
+def test_expired_reservation_leaves_the_snapshot_and_later_the_list(desk: Desk) -> None:
     reserve(desk)
     desk.now = 3000.0
     desk.do(housekeeping.tidy)
@@ -178,7 +178,7 @@ def test_only_operators_reserve(desk: Desk) -> None:
         (window(3, gpu_ids=("n1/0",)), "3 GPUs are asked for, and 1 is named"),
     ],
 )
-def test_what_makes_no_sense_is_refused(desk: Desk, wanted: ReservationDraft, words: str) -> None:
+def test_invalid_reservations_are_refused(desk: Desk, wanted: ReservationDraft, words: str) -> None:
     assert words in refused(desk, Invalid, reservations.create, ROOT, "demo", "default", wanted).detail
 
 

@@ -35,7 +35,7 @@ def test_the_order_shows_places_reasons_and_the_promise(desk: Desk) -> None:
     assert "score" in line.places[0].detail
 
 
-def test_of_a_long_line_the_first_and_the_users_own_are_shown(desk: Desk) -> None:
+def test_long_line_shows_its_first_jobs_and_those_of_the_user(desk: Desk) -> None:
     desk.submit(draft("fills-1", gpus=4), draft("fills-2", gpus=4))
     desk.cycle()
     desk.submit(*(draft(f"of-ann-{n}", gpus=4) for n in range(3)), caller=ANN)

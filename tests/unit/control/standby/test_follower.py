@@ -52,7 +52,7 @@ def standby(desk: Desk) -> Iterator[Standby]:
     made.follower.stop()
 
 
-def test_it_follows_each_change_of_jobs(desk: Desk, standby: Standby) -> None:
+def test_follower_applies_each_change_of_jobs(desk: Desk, standby: Standby) -> None:
     first, second = desk.submit(draft("first", gpus=4), draft("second", gpus=4))
     assert standby.seen() == _seen(desk.loaded())
     assert desk.cycle() == [first.id, second.id]
@@ -67,7 +67,7 @@ def test_it_follows_each_change_of_jobs(desk: Desk, standby: Standby) -> None:
     assert standby.seen() == _seen(desk.loaded())
 
 
-def test_it_follows_what_is_not_a_job_with_the_whole_state(desk: Desk, standby: Standby) -> None:
+def test_follower_loads_the_whole_state_after_other_changes(desk: Desk, standby: Standby) -> None:
     desk.do(node_actions.cordon, ROOT, "n1")
     eventually(lambda: standby.seen() == _seen(desk.loaded()))
 
@@ -83,7 +83,7 @@ def test_events_are_announced_once_and_in_order(desk: Desk, standby: Standby) ->
     assert [event.id for event in desk.events()][-len(ids) :] == ids
 
 
-def test_it_changes_nothing(desk: Desk, standby: Standby) -> None:
+def test_follower_changes_nothing(desk: Desk, standby: Standby) -> None:
     before = len(desk.events())
     with pytest.raises(NotLeading):
         standby.follower.execute(jobs.submit, ANN, [draft("first")]).result(30)

@@ -124,7 +124,7 @@ def test_a_volume_is_made_becomes_ready_and_goes_when_its_files_are_gone(staffed
         ({"type": VolumeType.OBJECT, "size_bytes": 0, "object_store": "lab", "prefix": "../x"}, "prefix"),
     ],
 )
-def test_what_is_no_volume_is_refused_by_its_field(stored: Desk, changes: dict[str, Any], field: str) -> None:
+def test_invalid_volume_is_refused_by_its_field(stored: Desk, changes: dict[str, Any], field: str) -> None:
     with pytest.raises(Invalid) as refusal:
         stored.do(volumes.create, ANN, replace(DATA, **{"name": "other", **changes}))
     assert refusal.value.field == field
@@ -153,7 +153,7 @@ def test_the_quota_of_a_type_holds_for_new_and_larger_volumes_with_the_numbers(s
     }  # fmt: skip
 
 
-def test_what_is_shared_is_seen_read_and_written_as_its_owner_says(stored: Desk) -> None:
+def test_shared_volume_is_seen_read_and_written_by_its_mode(stored: Desk) -> None:
     with pytest.raises(NotFound):
         found(stored, BOB, "ann/data")
     stored.do(volumes.share, ANN, "data", [WITH_BOB])

@@ -6,7 +6,7 @@ from corral.control.system.housekeeping import DAY, tidy
 from tests.unit.control.world import Desk, draft
 
 
-def test_what_is_old_goes_and_what_is_needed_stays(desk: Desk) -> None:
+def test_old_records_are_removed_and_needed_ones_stay(desk: Desk) -> None:
     desk.started(draft("first"))
     desk.state = desk.loaded()  # a restart begins a new base in the journal
     desk.now += 40 * DAY

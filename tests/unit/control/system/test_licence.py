@@ -100,7 +100,7 @@ def test_keeping_and_removing_one(desk: Desk) -> None:
         desk.do(licence.remove, ROOT)
 
 
-def test_it_warns_once_before_the_end_and_once_after_and_everything_goes_on(desk: Desk) -> None:
+def test_licence_warns_once_before_and_once_after_its_end(desk: Desk) -> None:
     assert desk.do(licence.warn, public(KEY)) is None
     desk.do(licence.put, ROOT, token(100), public(KEY))
     assert desk.do(licence.warn, public(KEY)) is None

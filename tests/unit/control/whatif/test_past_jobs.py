@@ -46,7 +46,7 @@ def test_a_job_of_the_window_is_measured_and_its_real_wait_known() -> None:
     assert left_out == {}
 
 
-def test_what_was_asked_for_is_taken_from_the_job_where_it_is_still_there() -> None:
+def test_request_is_read_from_the_job_if_the_job_exists() -> None:
     asked = Job(
         id="j-7", name="job-7", user="ann", state=JobState.COMPLETED, request=Request(gpus=2, cpu_milli=4000),
         priority=2, time_limit_seconds=500.0, allocation=None, attempt=1, preemptible=False,
@@ -108,7 +108,7 @@ def test_the_run_time_of_what_has_not_ended_is_predicted() -> None:
     assert left_out == {past_jobs.UNKNOWN_RUN_TIME: 1}
 
 
-def test_what_cannot_be_replayed_is_counted() -> None:
+def test_jobs_that_cannot_be_replayed_are_counted() -> None:
     jobs, left_out = gathered(attempt(1, queue="gone"), attempt(2, started_at=None, outcome=JobState.FAILED))
     assert jobs == []
     assert left_out == {past_jobs.NO_QUEUE: 1, past_jobs.NEVER_UP: 1}

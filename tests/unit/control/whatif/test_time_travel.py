@@ -103,7 +103,7 @@ def test_a_past_answer_uses_nothing_of_later(history: History, data: st.DataObje
 
 @DEAR
 @given(histories())
-def test_what_is_condensed_is_what_was_applied_one_by_one(history: History) -> None:
+def test_condensed_changes_equal_single_changes(history: History) -> None:
     recorded = Recorded(history)
     for cycle in recorded.cycles:
         run = [entry for entry in recorded.run_until(cycle.at) if entry.id <= cycle.id]
@@ -189,7 +189,7 @@ def _changes_after(whole: Recorded) -> Iterable[Change]:
     return [change for change in changes if isinstance(change, PutJob) and change.job.id == "j-2"][:2]
 
 
-def test_it_agrees_with_what_was_explained_then() -> None:
+def test_past_explanation_equals_the_explanation_of_that_time() -> None:
     """The answer of the past is word for word that of the moment."""
     cluster: list[Change] = [
         PutRules(limits=Limits(max_gpus_per_user=3), score_time_constant=60.0),

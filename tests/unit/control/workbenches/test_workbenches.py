@@ -71,7 +71,7 @@ def test_without_a_word_ssh_is_on_where_it_can_be_offered(desk: Desk) -> None:
     assert made("an-image", [], image="docker.io/library/python:3") is False
 
 
-def test_it_is_a_job_that_runs_corrals_own_program(desk: Desk) -> None:
+def test_workbench_is_a_job_that_runs_the_program_of_corral(desk: Desk) -> None:
     record = desk.do(workbenches.create, ANN, draft(idle_stop_seconds=60.0), [])
     assert record.job.kind is JobKind.WORKBENCH
     assert record.spec.command == HOST_COMMAND
@@ -87,7 +87,7 @@ def test_it_is_a_job_that_runs_corrals_own_program(desk: Desk) -> None:
         ({"jupyter": False, "ssh": True}, [Tool.SSHD], Missing, "ssh"),
     ],
 )
-def test_what_is_missing_is_refused_with_what_to_do(
+def test_missing_programs_are_refused_with_advice(
     desk: Desk, spec: dict[str, Any], missing: list[Tool], refusal: type[Exception], field: str
 ) -> None:
     with pytest.raises(refusal) as refused:
@@ -127,7 +127,7 @@ def test_others_and_other_jobs_are_not_found(desk: Desk) -> None:
         ({"ssh": True, "image": "pytorch"}, []),
     ],
 )
-def test_what_must_be_on_the_node(spec: dict[str, Any], needed: list[Tool]) -> None:
+def test_needed_programs_follow_the_services(spec: dict[str, Any], needed: list[Tool]) -> None:
     assert workbenches.needed_tools(draft(**spec).spec) == needed
 
 
@@ -169,7 +169,7 @@ def status(**values: Any) -> WorkbenchStatus:
         ({"at": 9e9, "used_at": 9e9}, 1100.0, 0.0),
     ],
 )
-def test_how_long_it_has_not_been_used(reported: dict[str, Any], now: float, idle: float) -> None:
+def test_idle_time_counts_from_the_last_use(reported: dict[str, Any], now: float, idle: float) -> None:
     assert idle_seconds(status(**reported), now) == idle
 
 
@@ -189,7 +189,7 @@ def test_an_unused_one_is_stopped_once_with_the_reason(desk: Desk) -> None:
     assert "it was not used for 2 h" in ended.message
 
 
-def test_one_without_a_limit_or_of_another_attempt_is_left_alone(desk: Desk) -> None:
+def test_workbench_without_a_limit_or_of_another_attempt_is_left_alone(desk: Desk) -> None:
     job = started(desk)
     desk.do(workbenches.stop_idle, [Idle(job_id=job.id, attempt=job.attempt, idle_seconds=1e9)])
     desk.do(workbenches.stop_idle, [Idle(job_id="j-99", attempt=1, idle_seconds=1e9)])

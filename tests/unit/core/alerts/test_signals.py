@@ -212,7 +212,7 @@ def alert(number: int, *, rule: str = "hot", severity: Severity = Severity.WARNI
     )
 
 
-def test_one_alert_is_its_own_title() -> None:
+def test_title_of_a_single_alert_is_the_alert() -> None:
     notice = compose([alert(7, severity=Severity.CRITICAL)])
     assert (notice.kind, notice.title) == ("fired", "[corral] CRITICAL: hot g7")
     assert notice.body == "Firing:\n- #7 critical hot: GPU g7 is hot"

@@ -65,7 +65,7 @@ def test_present_jobs_are_placed_where_they_fit_the_oldest_first() -> None:
         (after(50.0, 60.0), 5000.0, JobKind.TRAINING, Displaced.POSSIBLY),
     ],
 )
-def test_how_sure_it_is_that_a_job_is_still_there(
+def test_preview_shows_the_probability_that_a_job_still_runs(
     known: Prediction | None, limit: float | None, kind: JobKind, displaced: Displaced
 ) -> None:
     job = running(1, {"n1": (0,)}, time_limit_seconds=limit, kind=kind)
@@ -87,7 +87,7 @@ def test_ends_follow_from_prediction_and_limit() -> None:
     assert drained(snapshot).empty_at == Span(p50=160.0, p90=160.0)
 
 
-def test_what_is_lost_is_what_was_not_saved() -> None:
+def test_lost_work_is_the_unsaved_work() -> None:
     never, lately = running(1, {"n1": (0, 1)}), running(2, {"n1": (2,)}, checkpointed_at=70.0)
     snapshot = snapshot_of(node("n1", 4), never, lately)
     assert [job.lost_gpu_seconds for job in drained(snapshot).jobs] == [200.0, 30.0]
@@ -131,7 +131,7 @@ def test_jobs_that_fit_nowhere_else() -> None:
     assert (displaced.goes_to, displaced.back_at) == (None, None)
 
 
-def test_what_has_ended_by_then_makes_room() -> None:
+def test_jobs_that_end_before_the_drain_make_room() -> None:
     snapshot = snapshot_of(node("n1", 2), node("n2", 2), running(1, {"n1": (0, 1)}), running(2, {"n2": (0, 1)}))
     assert drained(snapshot, 300.0).jobs[0].goes_to is None
     assert drained(snapshot, 300.0, {"j-2": after(50.0, 100.0)}).jobs[0].goes_to == ("n2",)

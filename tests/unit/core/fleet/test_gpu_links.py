@@ -44,7 +44,7 @@ def test_no_choice_of_gpus_takes_fewer_groups(groups: list[str], data: st.DataOb
 
 @settings(max_examples=150)
 @given(groups=groups_of_gpus, data=st.data())
-def test_of_the_groups_that_hold_a_job_the_fullest_is_taken(groups: list[str], data: st.DataObject) -> None:
+def test_fullest_group_that_holds_a_job_is_chosen(groups: list[str], data: st.DataObject) -> None:
     free, links = named(groups)
     count = data.draw(between(1, len(free)))
     sizes = Counter(links.get(gpu, gpu) for gpu in free)

@@ -43,7 +43,7 @@ def test_indexes(text: str, indexes: list[int]) -> None:
         ("0-99999999999", "is not an array"),
     ],
 )
-def test_what_is_no_array_says_why(text: str, why: str) -> None:
+def test_invalid_array_has_a_message(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         parse_array(text)
 

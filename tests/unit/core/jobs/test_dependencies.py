@@ -82,7 +82,7 @@ def test_why_names_what_it_waits_for_and_how_long_that_may_take() -> None:
         ({"state": "created"}, True, "was deleted before it had run"),
     ],
 )
-def test_how_the_other_ended(values: dict[str, object], is_gone: bool, words: str) -> None:
+def test_text_names_the_end_of_the_dependency(values: dict[str, object], is_gone: bool, words: str) -> None:
     values["state"] = JobState(str(values["state"]))
     over = replace(Job(id="j-3", name="prepare", user="ann"), **values)  # type: ignore[arg-type]
     assert broken_text(over, is_gone=is_gone) == f"j-3 (prepare) {words}"

@@ -221,7 +221,7 @@ def test_back_off_doubles_up_to_its_ceiling() -> None:
     assert all(later == min(MAX_BACKOFF_SECONDS, 2 * sooner) for sooner, later in pairwise(waits))
 
 
-def test_what_a_job_ran_counts_for_its_rank_whether_it_was_saved_or_lost() -> None:
+def test_run_time_counts_for_the_rank_whether_it_was_saved_or_lost() -> None:
     job = Job(
         id="j-1", name="long", user="ann", state=JobState.RUNNING, attempt=1, allocation=ALLOCATION, started_at=100.0
     )
@@ -279,7 +279,7 @@ def test_a_job_that_its_cluster_gives_back_waits_longer_each_time_and_spends_no_
     assert {job.message for job in seen} == {GIVEN_BACK.message}
 
 
-def test_one_that_has_run_was_given_back_for_the_last_time() -> None:
+def test_job_that_has_run_resets_the_count_of_returns() -> None:
     often = given_back(in_state(S.QUEUED), 4)[-1]
     running = advance(advance(often, Planned(at=200.0, allocation=ALLOCATION)).job, Up(at=201.0)).job
     assert running.given_back == 0
@@ -299,7 +299,7 @@ def test_a_failure_between_counts_as_a_failure_and_a_new_start_forgets_all() -> 
     assert (afresh.given_back, afresh.not_before) == (0, 0.0)
 
 
-def test_what_its_cluster_says_before_it_takes_it_is_over_when_it_runs() -> None:
+def test_message_of_the_cluster_before_the_start_ends_when_the_job_runs() -> None:
     starting = in_state(S.STARTING)
     waiting = replace(starting, message=f"{NOT_TAKEN}: no answer")
     assert advance(waiting, Up(at=5.0)).job.message == ""

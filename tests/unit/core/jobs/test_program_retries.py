@@ -48,7 +48,7 @@ CASES: list[tuple[tuple[str, ...], EndReason, int | None, bool]] = [
 
 
 @pytest.mark.parametrize(("retry_on", "reason", "code", "expected"), CASES)
-def test_which_failures_lead_to_another_attempt(
+def test_selected_failures_lead_to_another_attempt(
     retry_on: tuple[str, ...], reason: EndReason, code: int | None, expected: bool
 ) -> None:
     assert is_retried(job(retry_on=retry_on), reason, code) is expected

@@ -89,7 +89,7 @@ def test_adding(story: Story) -> None:
     assert found.used_gpu_ids == expected.used_gpu_ids
 
 
-def test_what_was_there_stays() -> None:
+def test_earlier_usage_is_kept() -> None:
     known = Measured(gpu_seconds=10, energy_joules=5, memory_peak_bytes=99, used_gpu_ids=("n0/7",))
     found = add(known, sample(5, utilization=0.5, power_watts=1.0, memory_used_bytes=98), sample(0), ALL, 5.0)
     assert found == Measured(
@@ -110,7 +110,7 @@ def test_what_was_there_stays() -> None:
         (sample(101), 0.0, 0.0),  # time went backwards
     ],
 )
-def test_how_much_time_a_reading_stands_for(before: Sample | None, held_since: float, seconds: float) -> None:
+def test_reading_stands_for_a_limited_time(before: Sample | None, held_since: float, seconds: float) -> None:
     assert countable_seconds(before, sample(100), 15.0, held_since) == seconds
 
 

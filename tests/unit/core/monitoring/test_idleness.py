@@ -67,7 +67,7 @@ def test_a_window_that_is_short_for_its_readings_still_works() -> None:
     assert activity([recent], now, rules) is IDLE
 
 
-def test_which_jobs_count() -> None:
+def test_idleness_counts_running_jobs_with_gpus() -> None:
     assert RULES.counts(JobKind.TRAINING)
     assert not RULES.counts(JobKind.WORKBENCH)
     assert replace(RULES, include_workbenches=True).counts(JobKind.WORKBENCH)

@@ -62,7 +62,7 @@ def test_a_program_that_counts_from_the_beginning_again_begins_anew() -> None:
     st.lists(st.tuples(st.integers(0, 50), st.floats(0.1, 2000)), max_size=40),
     st.floats(0, 1e6),
 )
-def test_whatever_is_reported_a_recent_step_is_never_a_hang(steps: list[tuple[int, float]], later: float) -> None:
+def test_recent_step_is_never_a_hang(steps: list[tuple[int, float]], later: float) -> None:
     track = begun(Report(step=0, at=0.0))
     at, step = 0.0, 0
     for more, seconds in steps:

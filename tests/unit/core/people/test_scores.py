@@ -59,7 +59,7 @@ def test_a_clock_that_jumps_back_takes_nothing_away() -> None:
     assert change_usage(score, 1.0, HOUR - 5.0, T).at == HOUR
 
 
-def test_what_was_held_without_being_known_counts_as_if_it_had_been() -> None:
+def test_late_usage_counts_like_usage_that_was_known_in_time() -> None:
     before = change_usage(change_usage(Score(), 4.0, 0.0, T), -4.0, HOUR, T)
     known = change_usage(change_usage(before, 2.0, 2 * HOUR, T), -2.0, 3 * HOUR, T)
     found_out = charge_afterwards(before, 2.0, HOUR, 3 * HOUR, T)

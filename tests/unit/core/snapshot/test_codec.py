@@ -169,7 +169,7 @@ def test_the_digest_is_of_the_content_not_of_the_way(history: list[Change], plac
     assert once.hex() == again.hex()
 
 
-def test_what_has_its_default_is_left_out() -> None:
+def test_fields_with_their_default_are_left_out() -> None:
     plain = to_plain(Job(id="j-1", name="name", user="ann"))
     assert plain == {"id": "j-1", "name": "name", "user": "ann"}
 

@@ -60,7 +60,7 @@ def test_nodes_are_found_by_their_free_gpus() -> None:
     assert names(fleet, fleet.domains[EVERYWHERE].members) == ["n1", "n2", "n3"]
 
 
-def test_what_is_taken_is_not_free_until_it_is_given_back() -> None:
+def test_taken_resources_are_not_free_until_they_are_released() -> None:
     fleet = Fleet([node("n1", 2), node("n2", 2)])
     index = index_of(fleet)
     fleet.take(held("n1", 0, cpu_milli=1000))
@@ -130,7 +130,7 @@ def test_a_changed_node_keeps_what_is_held_on_it() -> None:
     assert names(fleet, index_of(fleet).with_whole(3)) == ["n1"]
 
 
-def test_what_was_held_on_a_node_or_gpu_that_is_gone_is_given_back_to_none() -> None:
+def test_resources_of_a_removed_node_or_gpu_are_not_released_to_another() -> None:
     fleet = Fleet([node("n1", 2)])
     fleet.take(held("n1", 1))
     fleet.replace_node(node("n1", 1))

@@ -26,7 +26,7 @@ def test_work_without_gpus_is_no_part_of_it() -> None:
     assert MixCounter().count(Request(cpu_milli=4000)) is None
 
 
-def test_it_is_renewed_when_half_as_much_was_added() -> None:
+def test_mix_is_renewed_when_half_as_much_was_added() -> None:
     counter = MixCounter(mix_of([(Request(gpus=1), 100)]))
     reported = [counter.count(Request(gpus=2)) for _ in range(50)]
     assert reported[:49] == [None] * 49
@@ -65,7 +65,7 @@ def test_a_mix_of_an_earlier_version_has_no_ends() -> None:
     assert from_plain(Mix, {"portions": []}) == Mix(ended=0)
 
 
-def test_it_stays_bounded_whatever_is_asked_for() -> None:
+def test_mix_stays_bounded_for_any_requests() -> None:
     counter = MixCounter()
     for number in range(5 * WINDOW):
         counter.count(Request(gpus=1, cpu_milli=number))
@@ -84,7 +84,7 @@ def test_equal_counts_are_equal_mixes_and_can_be_written_down(asked: list[Reques
     assert mix_of((portion.request, portion.count) for portion in reversed(first.mix.portions)) == first.mix
 
 
-def test_it_is_content_of_the_snapshot() -> None:
+def test_mix_is_content_of_the_snapshot() -> None:
     put = PutMix(pool="default", mix=mix_of([(Request(gpus=2, models=("A10",)), 7)], ended=3))
     snapshot = snapshot_of(put)
     assert put in list(snapshot.contents())

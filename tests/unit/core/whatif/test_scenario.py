@@ -114,7 +114,7 @@ def test_a_scenario_that_does_not_fit_the_cluster_is_refused(
     assert refused.value.field == field
 
 
-def test_it_says_what_differs() -> None:
+def test_scenario_names_its_differences() -> None:
     text = describe(
         scenario_of(
             {
@@ -156,7 +156,7 @@ def test_all_policies_are_scenarios_of_their_own_with_the_other_changes() -> Non
     assert describe(scenario_of({"all_policies": True})) == "each policy in turn"
 
 
-def test_one_policy_beside_all_policies_is_refused() -> None:
+def test_single_policy_beside_all_policies_is_refused() -> None:
     with pytest.raises(BadScenario, match="all policies are compared: leave out policy") as refused:
         check(scenario_of({"all_policies": True, "queues": {"*": {"policy": "fcfs"}}}), CLUSTER)
     assert refused.value.field == "queues.*.policy"

@@ -88,5 +88,5 @@ def test_users_get_their_account_or_a_refusal(rules: AccountRules, user: str, ou
         (replace(SHARING, users={"ada": "nobody"}), "ada", True),
     ],
 )
-def test_which_accounts_are_shared(rules: AccountRules, user: str, is_shared: bool) -> None:
+def test_shared_accounts_are_found(rules: AccountRules, user: str, is_shared: bool) -> None:
     assert rules.is_shared(user) is is_shared

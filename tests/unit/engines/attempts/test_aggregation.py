@@ -41,7 +41,7 @@ def test_with_all_supervisors_there_it_is_running_and_up_with_the_last_program()
     assert aggregate("j-1.1", [up(0), up(1)]) == AttemptStatus(attempt_id="j-1.1", phase=AttemptPhase.RUNNING, at=21.0)
 
 
-def test_it_is_over_with_its_last_instance() -> None:
+def test_attempt_ends_with_its_last_instance() -> None:
     status = aggregate("j-1.1", [over(0, at=30.0), over(1, at=40.0)])
     assert status == AttemptStatus(
         attempt_id="j-1.1", phase=AttemptPhase.ENDED, at=40.0, reason=EndReason.EXIT_CODE, exit_code=0

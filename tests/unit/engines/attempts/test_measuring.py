@@ -61,7 +61,7 @@ def test_a_tree_that_is_too_deep_is_said(tmp_path: Path) -> None:
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_what_is_not_there_counts_for_nothing_unless_it_must_be(tmp_path: Path) -> None:
+def test_missing_directory_counts_as_empty_unless_it_is_required(tmp_path: Path) -> None:
     assert measured(tmp_path / "none") == DiskUse(bytes=0, files=0)
     with pytest.raises(FileNotFoundError):
         used_bytes(str(tmp_path / "none"))

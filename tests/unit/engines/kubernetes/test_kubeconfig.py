@@ -68,7 +68,7 @@ def test_another_context_is_chosen_by_name(tmp_path: Path) -> None:
         ({**config(), "current-context": ""}, "no current-context"),
     ],
 )
-def test_what_cannot_be_used_says_why(tmp_path: Path, body: Any, words: str) -> None:
+def test_unusable_kubeconfig_has_a_message(tmp_path: Path, body: Any, words: str) -> None:
     path = tmp_path / "config"
     path.write_text(yaml.safe_dump(body))
     with pytest.raises(KubeconfigError, match=words):

@@ -86,7 +86,7 @@ def test_after_a_restart_reading_goes_on_where_it_was_noted(follow: Follow) -> N
     assert len(follow.up) == 1
 
 
-def test_what_the_kubelet_says_itself_is_no_output(follow: Follow) -> None:
+def test_messages_of_the_kubelet_are_not_output(follow: Follow) -> None:
     follow.run([Answer(parts=[*WHOLE, b"unable to retrieve container logs for containerd://1"])])
     assert follow.text() == TEXT
 

@@ -18,7 +18,7 @@ def test_quantities(text: str, value: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "many", "1GiB", "1..2", None])
-def test_what_is_no_quantity(text: object) -> None:
+def test_invalid_quantity_is_refused(text: object) -> None:
     with pytest.raises(ValueError, match="not a quantity"):
         quantity(text)
 

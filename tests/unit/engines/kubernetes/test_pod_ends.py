@@ -68,7 +68,7 @@ STOPPED = ended("corral stopped 143 1.00 2.00 2.50 \n", code=143)
         ("TerminationByKubelet", EndReason.EVICTED, "the kubelet of its node ended it"),
     ],
 )
-def test_what_kubernetes_disrupts_has_its_reason(reason: str, expected: EndReason, words: str) -> None:
+def test_disrupted_pod_has_the_reason_of_kubernetes(reason: str, expected: EndReason, words: str) -> None:
     target = condition("DisruptionTarget", "True", reason, "for pod x")
     found = end(pod(phase="Failed", state=STOPPED, is_leaving=True, conditions=[target]))
     assert found[0] is expected
@@ -123,7 +123,7 @@ def test_times_are_measured_from_the_first_line_of_the_log() -> None:
 @pytest.mark.parametrize(
     "text", ["", "corral", "corral exit_code 999 1 1 1", "corral exit_code x 1 1 1", "corral no 1 1 1 1"]
 )
-def test_what_the_wrapper_never_writes_counts_as_nothing(text: str) -> None:
+def test_forged_termination_messages_are_ignored(text: str) -> None:
     assert parse_report(text) is None
 
 

@@ -108,7 +108,7 @@ def test_gpus_come_by_cdi_or_dockers_own_way_and_virtual_ones_need_nothing() -> 
     assert "--gpus" not in line
 
 
-def test_neither_environment_nor_login_is_on_a_command_line() -> None:
+def test_environment_and_login_are_on_no_command_line() -> None:
     login = RegistryLogin(registry="docker.io", username="ada", secret="s3cret")
     spec = container_spec(PODMAN, replace(ORDER, env={"TOKEN": "hidden"}, login=login))
     lines = [word for key in ("exists", "pull", "run", "inspect", "terminate", "remove") for word in spec[key]]

@@ -38,7 +38,7 @@ gpu_faults = st.builds(
 
 
 @given(st.dictionaries(names, gpu_faults, max_size=4), st.frozensets(names, max_size=3))
-def test_what_is_written_is_read_again(gpus: dict[str, GpuFault], down: frozenset[str]) -> None:
+def test_written_faults_are_read_again(gpus: dict[str, GpuFault], down: frozenset[str]) -> None:
     faults = Faults(gpus=gpus, down=down)
     assert parse_faults(json.loads(json.dumps(faults_body(faults)))) == faults
 
@@ -65,7 +65,7 @@ def test_the_form_that_is_documented() -> None:
         ({"nodes": {"n": "up"}}, 'nodes.n: expected "down"'),
     ],
 )
-def test_what_makes_no_sense_is_refused(body: Any, message: str) -> None:
+def test_invalid_faults_are_refused(body: Any, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         parse_faults(body)
 

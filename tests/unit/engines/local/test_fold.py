@@ -74,7 +74,7 @@ def test_only_logs_are_left(place: Place) -> None:
     assert place.folds.unfolded() == []
 
 
-def test_what_a_job_left_in_its_working_directory_stays(place: Place) -> None:
+def test_files_in_the_working_directory_stay(place: Place) -> None:
     directory = place.ended("j-1.1", b"hello", left=True)
     place.fold()
     assert (directory / "0" / "work" / "mine").read_text() == "kept"

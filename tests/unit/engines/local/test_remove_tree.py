@@ -27,7 +27,7 @@ def test_directories_in_each_other_without_end(tmp_path: Path, depth: int) -> No
     assert not top.exists()
 
 
-def test_what_is_closed_or_leads_elsewhere(tmp_path: Path) -> None:
+def test_closed_directories_and_links_are_removed_safely(tmp_path: Path) -> None:
     top, kept = tmp_path / "left", tmp_path / "kept"
     (top / "a" / "b").mkdir(parents=True)
     (top / "a" / "b" / "file").touch()

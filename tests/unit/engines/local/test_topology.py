@@ -73,7 +73,7 @@ def test_gpus_that_no_bridge_joins_go_by_their_numa_node(groups_of: Driver) -> N
     assert groups_of(5, all_of(0, 1), [0, 0, 0, 0, 1]) == named(nvlink_0=(0, 1), numa_0=(2, 3))
 
 
-def test_what_the_driver_does_not_tell_is_not_guessed(groups_of: Driver) -> None:
+def test_links_unknown_to_the_driver_are_not_guessed(groups_of: Driver) -> None:
     assert groups_of(4, set(), None, is_old=True) == {}
     assert groups_of(1, set(), [0]) == {}
     assert groups_of(0, set(), []) == {}

@@ -68,7 +68,7 @@ def test_an_unknown_model_is_an_average_gpu() -> None:
     assert gpu_spec("Foo").tdp_watts > gpu_spec("Foo").idle_watts > 0
 
 
-def test_one_virtual_node_has_the_hosts_name() -> None:
+def test_single_virtual_node_has_the_name_of_the_host() -> None:
     (node,) = fleet_for(virtual_gpus="2xA100-80G").nodes()
     assert node.id == host_name()
     assert [(gpu.index, gpu.model, gpu.memory_bytes) for gpu in node.gpus] == [
@@ -87,7 +87,7 @@ def test_many_virtual_nodes_are_numbered_per_model_and_all_ids_differ() -> None:
     assert len(set(gpu_ids)) == len(gpu_ids) == 42
 
 
-def test_both_options_at_once_are_refused() -> None:
+def test_virtual_gpus_with_virtual_nodes_are_refused() -> None:
     with pytest.raises(ValueError, match="not both"):
         fleet_for(virtual_gpus="1xT4", virtual_nodes_text="1x1xT4")
 

@@ -67,7 +67,7 @@ def test_an_order_that_cannot_be_read(layout: Layout, monkeypatch: pytest.Monkey
     assert loaded(layout).is_damaged
 
 
-def test_its_job_and_its_reports_are_found(layout: Layout) -> None:
+def test_job_and_reports_of_a_damaged_record_are_found(layout: Layout) -> None:
     attempt = ordered(layout, ranks=1)
     slurm_attempt.note_job(layout, attempt, 7)
     path = Path(layout.order("j-1.1"))

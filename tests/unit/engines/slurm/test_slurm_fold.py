@@ -154,7 +154,7 @@ def test_a_file_of_another_account_whose_name_is_gone_is_no_log(layout: Layout) 
     assert read_log(place, 0, 100) == (b"", 0, 0)
 
 
-def test_one_attempt_that_cannot_be_removed_keeps_no_other(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_attempt_that_cannot_be_removed_stops_no_other(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     for attempt_id in ("j-1.1", "j-2.1", "j-3.1"):
         ended(layout, attempt_id, "hello\n")
     discard = Trash.discard

@@ -139,7 +139,7 @@ def test_less_than_the_partition_allows_can_be_the_most() -> None:
         placed("e", limit=HOUR, max_minutes=30)
 
 
-def test_what_slurm_does_not_tell_is_left_to_it() -> None:
+def test_limits_unknown_to_corral_are_left_to_slurm() -> None:
     assert placed("a", among=[]) == Place(partition="", minutes=None)
     assert placed("a", among=[], named=("x", "y"), limit=HOUR) == Place(partition="x", minutes=62)
 

@@ -267,7 +267,7 @@ def test_nodes_of_other_partitions_are_not_corrals() -> None:
         ("10.5 launch_error - - x: command not found", EndReason.LAUNCH_ERROR, None, "x: command not found"),
     ],
 )
-def test_what_an_instance_wrote_is_reported(line: str, reason: EndReason, code: int | None, message: str) -> None:
+def test_end_written_by_an_instance_is_reported(line: str, reason: EndReason, code: int | None, message: str) -> None:
     end = parse_exit(line, limit_seconds=9.0, since=0.0, now=99.0).exit
     assert (end.ended_at, end.reason, end.exit_code, end.message) == (10.5, reason, code, message)
 

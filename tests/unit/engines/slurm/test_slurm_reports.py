@@ -90,7 +90,7 @@ def test_invalid_reports_are_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("line", ["inf exit_code 0 - 1", "nan exit_code 0 - 1", "1 preempted 0 - 1", "1 lost", "", "x"])
-def test_what_the_script_does_not_write_is_no_end(line: str) -> None:
+def test_forged_reports_are_no_end(line: str) -> None:
     with pytest.raises(ValueError, match=r".*"):
         parse_exit(line, limit_seconds=None, since=NOW, now=NOW + 10)
 
@@ -108,7 +108,7 @@ def test_words_of_a_job_are_short_and_printable() -> None:
     assert (end.message.isprintable(), len(end.message)) == (True, clean_text.MAX_CHARS)
 
 
-def test_what_a_job_writes_is_read_forward_and_up_to_a_limit(
+def test_reports_are_read_forward_and_up_to_a_limit(
     layout: Layout, attempt: Attempt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads = list[tuple[int, int]]()
@@ -236,7 +236,7 @@ def test_the_next_server_knows_the_job_and_the_verdict(layout: Layout, attempt: 
     assert (loaded.job_id, loaded.is_over) == (7, True)
 
 
-def test_what_was_half_made_is_made_anew_and_what_was_ordered_is_not(layout: Layout) -> None:
+def test_half_made_files_are_made_anew_and_an_order_is_not(layout: Layout) -> None:
     for rank in (0, 1, 2):
         os.mkdir(layout.place("j-2.1", rank))
     assert not layout.was_ordered("j-2.1")

@@ -170,7 +170,7 @@ def test_where_slurmrestd_is(url: str, found: tuple[str, str | None]) -> None:
 @pytest.mark.parametrize(
     "url", ["login1:6820", "ftp://login1", "http://", "unix:run/s.sock", "http://u:p@login1", "http://h:x"]
 )
-def test_what_is_no_address_is_said(url: str) -> None:
+def test_invalid_address_is_reported(url: str) -> None:
     with pytest.raises(ValueError, match=r"form (http://login1:6820|unix:/run)"):
         parse_place(url)
 
@@ -212,7 +212,7 @@ def test_errors_count_whatever_the_status_says() -> None:
         (saying(503, "Service Unavailable"), SlurmUnavailable, "^Service Unavailable"),
     ],
 )
-def test_what_passes_is_tried_again_and_the_rest_is_refused(
+def test_passing_errors_are_tried_again_and_others_are_refused(
     tmp_path: Path, handler: Callable[[httpx.Request], httpx.Response], error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
@@ -228,7 +228,7 @@ def test_a_lost_connection_is_unavailable(tmp_path: Path, problem: Exception) ->
         rest(tmp_path, handler).jobs()
 
 
-def test_what_is_over_is_left_alone(tmp_path: Path) -> None:
+def test_ended_job_is_not_cancelled(tmp_path: Path) -> None:
     for code in (2017, 2021, 2084):
         slurm = rest(tmp_path, failing(code, "over"))
         slurm.cancel(7)
@@ -248,7 +248,7 @@ def refused_in_24_11(code: int, words: str) -> dict[str, Any]:
     }
 
 
-def test_what_a_new_version_refuses_under_a_good_status_is_no_success(tmp_path: Path) -> None:
+def test_refusal_with_a_good_status_is_no_success(tmp_path: Path) -> None:
     denied = rest(tmp_path, answering(refused_in_24_11(2002, "Access/permission denied")), version="v0.0.42")
     for ask in (lambda: denied.cancel(4), lambda: denied.signal(4, "TERM", to_steps=True)):
         with pytest.raises(SlurmRefused, match=r"^Access/permission denied$"):
@@ -321,7 +321,7 @@ def test_a_refused_token_is_read_again_and_no_job_is_sent_twice_for_it(tmp_path:
     assert slurm.jobs() == []
 
 
-def test_what_needs_a_program_that_is_not_there_says_so(tmp_path: Path) -> None:
+def test_missing_program_is_reported(tmp_path: Path) -> None:
     slurm = rest(tmp_path, saying(404, "Unable find requested URL"))
     with pytest.raises(SlurmRefused, match=r"cannot change nodes \(v0.0.38\), and scontrol is not here"):
         slurm.set_node("node1", is_withheld=True, reason="x")

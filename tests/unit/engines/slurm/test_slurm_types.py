@@ -72,7 +72,7 @@ def test_a_gpu_is_of_the_type_that_slurm_lists_at_its_place() -> None:
         (set(), 2, (), {3, 4}),
     ],
 )
-def test_what_others_hold_is_counted_by_type(
+def test_gpus_of_other_jobs_are_counted_by_type(
     theirs: set[int], count: int, named: tuple[int, ...], taken: set[int]
 ) -> None:
     job = SlurmJob(

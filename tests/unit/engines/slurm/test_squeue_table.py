@@ -66,7 +66,7 @@ def test_the_gpus_of_a_job_are_reported_for_each_of_its_nodes() -> None:
     assert (waiting.uid, waiting.name, waiting.comment) == (0, "", "")
 
 
-def test_what_stands_between_columns_is_another_one_each_time_and_the_name_is_the_only_free_text() -> None:
+def test_separator_changes_each_time_and_the_name_is_the_only_free_text() -> None:
     assert squeue_table.new_nonce() != squeue_table.new_nonce()
     names = {column.split(":")[0] for column in table_format(NONCE).split(",")}
     assert names.isdisjoint({"Comment", "Command", "WorkDir", "Account", "WCKey", "AdminComment", "Dependency"})

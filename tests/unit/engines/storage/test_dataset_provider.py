@@ -96,7 +96,7 @@ def change(place: Path) -> None:
     (place / "one").write_text("2")
 
 
-def test_one_that_was_changed_is_removed_and_checked_out_anew(node: Node) -> None:
+def test_changed_checkout_is_removed_and_made_anew(node: Node) -> None:
     commit = node.commit("digits", one="1")
     change(node.provide(commit))
     second = node.provide(commit, "j-2.1")
@@ -105,7 +105,7 @@ def test_one_that_was_changed_is_removed_and_checked_out_anew(node: Node) -> Non
     assert [path.name for path in node.cache.glob(f"{commit.id}.?")] == [second.name]
 
 
-def test_one_that_was_changed_is_left_to_its_users_and_removed_after_them(node: Node) -> None:
+def test_changed_checkout_in_use_is_removed_after_its_users(node: Node) -> None:
     commit, other = node.commit("digits", one="1"), node.commit("letters", one="a")
     mark = node.root / "j-1.1"
     mark.touch()
@@ -152,7 +152,7 @@ def test_root_itself_cannot_write_where_nothing_can_be_mounted(node: Node, monke
     assert (place / "one").read_text() == "1"
 
 
-def test_what_is_damaged_is_named_and_leaves_nothing(node: Node) -> None:
+def test_damaged_file_is_named_and_leaves_no_checkout(node: Node) -> None:
     commit = node.commit("digits", one="1" * 1000)
     for pack in (node.blobs / "packs").rglob("*"):
         if pack.is_file() and pack.stat().st_size == 1000:

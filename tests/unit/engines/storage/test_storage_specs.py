@@ -44,7 +44,7 @@ def test_a_job_without_mounts_has_no_variables() -> None:
     assert mount_environment([], {}) == {}
 
 
-def test_what_takes_long_is_prepared_and_its_secret_is_on_no_command_line() -> None:
+def test_slow_storage_is_prepared_and_its_secret_is_on_no_command_line() -> None:
     orders = [order(StorageKind.OBJECT, "set", "/set", id="v-1", access={"secret": "s3cret"})]
     specs = storage_specs(orders, PLACES, scratch="/scratch")
     assert specs[0]["source"] == ""
@@ -55,7 +55,7 @@ def test_what_takes_long_is_prepared_and_its_secret_is_on_no_command_line() -> N
     assert "s3cret" not in repr(orders[0])
 
 
-def test_what_another_shares_to_be_read_is_refused_on_slurm_where_nothing_enforces_it() -> None:
+def test_read_only_share_is_refused_on_slurm() -> None:
     data = StorageOrder(kind=StorageKind.VOLUME, name="data", id="v-1", path="/data", read_only=True, owner="ann")
     with pytest.raises(LaunchRefused, match="volume data is ann's, and on a Slurm cluster nothing keeps a job from"):
         slurm_specs([data], PLACES, 0, "eve")

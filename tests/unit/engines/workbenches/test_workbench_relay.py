@@ -171,7 +171,7 @@ def test_a_port_of_the_range_is_taken_or_refused_in_a_message() -> None:
 
 
 @pytest.mark.parametrize("module", [workbench_relay, workbench_start])
-def test_they_are_files_for_old_pythons_with_the_standard_library_alone(module: object) -> None:
+def test_programs_run_on_old_pythons_with_the_standard_library_alone(module: object) -> None:
     path = str(module.__file__)  # type: ignore[attr-defined]
     ast.parse(Path(path).read_text(), feature_version=(3, 9) if module is workbench_relay else (3, 4))
     subprocess.run([sys.executable, "-IS", "-c", f"import runpy; runpy.run_path({path!r})"], check=True)

@@ -57,7 +57,7 @@ def test_names_stand_once_and_gpus_say_their_places() -> None:
     assert (body["owners"], body["gpus"]["owner"]) == (["ann"], [None, None, 0])
 
 
-def test_of_a_shared_gpu_the_largest_holder_is_named_and_all_parts_count() -> None:
+def test_shared_gpu_names_its_largest_holder_and_counts_all_parts() -> None:
     state = state_of(
         node("n1", 1),
         running(1, {"n1": (0,)}, user="ann", gpu_milli=250),
@@ -80,7 +80,7 @@ def test_gpus_used_outside_of_corral_are_shown_without_an_owner() -> None:
     assert (columns["taken"], columns["owner"], columns["allocated"]) == ([False, True], [None, None], [0, 0])
 
 
-def test_what_was_not_measured_is_null_and_what_is_old_is_stale() -> None:
+def test_unmeasured_values_are_null_and_old_ones_are_stale() -> None:
     latest = read(
         GpuReading(gpu_id="n1/0", at=9.0, utilization=0.5, memory_used_bytes=1, memory_total_bytes=4),
         GpuReading(gpu_id="n1/1", at=-20.0, temperature_celsius=55.55, power_watts=float("nan")),

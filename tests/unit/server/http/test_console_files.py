@@ -147,7 +147,7 @@ def test_the_page_may_load_scripts_from_files_of_ours_only(built: Path) -> None:
         ("POST", "/signin"),
     ],
 )
-def test_what_is_not_there_is_missing_and_never_a_page(built: Path, method: str, path: str) -> None:
+def test_missing_file_is_not_found_and_never_a_page(built: Path, method: str, path: str) -> None:
     answer = ask(built, path, method, headers=HTML)
     assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
     assert answer.headers["cache-control"] == "no-store"
@@ -200,7 +200,7 @@ def test_a_file_without_another_form_does_not_vary(built: Path) -> None:
     assert icon.headers["cache-control"] == "no-cache", "its name has no digest"
 
 
-def test_what_the_browser_has_is_not_sent_again(built: Path) -> None:
+def test_cached_file_is_not_sent_again(built: Path) -> None:
     for path in ("/", "/jobs/j-1", "/assets/index-1a2b3c4d.js"):
         plain = ask(built, path, headers=HTML).headers["etag"]
         packed = ask(built, path, headers={**HTML, "Accept-Encoding": "gzip"}).headers["etag"]

@@ -17,7 +17,7 @@ def etag(content: object, *fields: str) -> str | None:
     return etag_of(json.dumps(content).encode(), fields)
 
 
-def test_it_changes_with_the_fields_that_can_be_edited_only() -> None:
+def test_etag_changes_only_with_editable_fields() -> None:
     first = etag({"name": "a", "weight": 1, "running": 3}, "weight")
     assert first == etag({"name": "a", "weight": 1, "running": 4}, "weight")
     assert first != etag({"name": "a", "weight": 2, "running": 3}, "weight")

@@ -108,7 +108,7 @@ def test_a_directory_is_read_only_when_it_has_changed(watched: Watched) -> None:
     assert (watched.job(one).checkpointed_at, watched.job(two).checkpointed_at) == (at, None)
 
 
-def test_what_changed_a_moment_ago_is_read_again(watched: Watched) -> None:
+def test_recently_changed_checkpoints_are_read_again(watched: Watched) -> None:
     """Two changes within one tick of the file system's clock look like one."""
     job_id = watched.running("training")
     watched.save(job_id, 1, 5000.0)
@@ -136,7 +136,7 @@ def test_a_program_that_saves_all_the_time_is_noted_now_and_then(watched: Watche
     assert watched.look() == []
 
 
-def test_what_was_saved_while_no_server_was_there_is_found(watched: Watched) -> None:
+def test_checkpoints_saved_without_a_server_are_found(watched: Watched) -> None:
     job_id = watched.running("training", max_retries=3)
     watched.look()
     at = watched.save(job_id, 1, 5000.0)

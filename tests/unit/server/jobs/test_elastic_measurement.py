@@ -71,7 +71,7 @@ def test_only_changes_are_sent() -> None:
     assert len(controller.sent) == 2, "a threshold was crossed"
 
 
-def test_what_is_not_known_is_not_judged() -> None:
+def test_unknown_step_rates_are_not_judged() -> None:
     controller, watch = watching()
     for at in range(0, 300, 5):
         watch.take(a_round(float(at), None))

@@ -106,7 +106,7 @@ def test_a_log_is_followed_over_a_second_attempt() -> None:
     ]
 
 
-def test_one_attempt_ends_with_itself() -> None:
+def test_lines_of_a_single_attempt_end_with_the_attempt() -> None:
     logs = Logs(j1_1=b"one\n", j1_2=b"two\n")
     events = heard(logs, [job(JobState.RUNNING, 2)], LogPlace(job_id="j1", attempt=1))
     assert [name for name, _ in events] == ["log", "end"]

@@ -88,7 +88,7 @@ def test_a_log_that_was_rotated_is_searched_from_where_it_is_kept() -> None:
     assert found(shelf, Question(text="hit")) == [(0, 1, 4, "hit"), (0, 2, 8, "hit")]
 
 
-def test_one_request_reads_so_much_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_request_reads_at_most_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_search, "MAX_BYTES", 1000)
     log = b"".join(b"line %04d\n" % number for number in range(1000))
     for is_pattern in (False, True):
@@ -117,7 +117,7 @@ def test_a_long_line_is_shown_around_the_match() -> None:
 
 
 @pytest.mark.parametrize("pattern", ["(", "[z-a]", "*"])
-def test_what_is_no_pattern(pattern: str) -> None:
+def test_invalid_pattern_is_refused(pattern: str) -> None:
     with pytest.raises(Invalid, match="is not a pattern") as refused:
         found(Shelf({("j-1.1", 0): b"x"}), Question(text=pattern, is_pattern=True))
     assert refused.value.field == "q"

@@ -44,7 +44,7 @@ def test_a_gitlab_is_asked_for_the_projects_of_the_user(registry: ListedRegistry
     assert {image.version for image in listed(registry, repository="team/train")} == {"1.0", "2.0"}
 
 
-def test_what_cannot_be_listed_is_reported(registry: ListedRegistry) -> None:
+def test_registry_that_cannot_be_listed_is_reported(registry: ListedRegistry) -> None:
     with pytest.raises(ListingFailed, match="does not accept this login"):
         listed(registry, secret="wrong")
     registry.has_catalog = False

@@ -167,7 +167,7 @@ def test_the_history_keeps_every_reading(tmp_path: Path, jump: float) -> None:
     history.close()
 
 
-def test_what_was_seen_before_the_clock_was_set_back_does_not_hide_what_is_seen_now() -> None:
+def test_readings_from_before_a_clock_jump_do_not_hide_new_readings() -> None:
     rules = IdleRules(enabled=True)
     recent = Recent()
     for minute in range(60):

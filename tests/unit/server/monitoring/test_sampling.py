@@ -116,7 +116,7 @@ def test_a_collector_that_hangs_and_one_that_fails_delay_no_other(running: list[
     sink.wait_for("hanging")
 
 
-def test_what_a_hanging_collector_should_read_grows_stale(running: list[Sampling]) -> None:
+def test_readings_of_a_hanging_collector_grow_stale(running: list[Sampling]) -> None:
     clock = Clock()
     good, other = Scripted("good"), Scripted("other")
     readings, sink = LatestReadings(stale_after_seconds=3.0), Sink()

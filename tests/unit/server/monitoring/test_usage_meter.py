@@ -82,7 +82,7 @@ def look(at: float, *held: Holder, utilization: float = 0.5, gpu: str = GPUS[0],
     return Round(at=at, gpus=(reading,), holders={gpu: held} if held else {})
 
 
-def test_it_writes_from_time_to_time_and_when_an_attempt_is_over() -> None:
+def test_meter_writes_periodically_and_at_the_end_of_an_attempt() -> None:
     ledger = Ledger()
     meter = ledger.meter()
     for at in range(100, 131, 5):

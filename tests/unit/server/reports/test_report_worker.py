@@ -104,7 +104,7 @@ def test_a_report_is_made_in_every_format(desk: Desk, reporting: ReportWorker, f
     assert "c-1" in text
 
 
-def test_one_that_a_dead_server_left_is_made_at_the_start(
+def test_report_left_by_a_dead_server_is_made_at_the_start(
     desk: Desk, reporting: ReportWorker, files: DirectoryReportFiles
 ) -> None:
     desk.do(reports.request, ROOT, "r-1", WEEK)
@@ -161,7 +161,7 @@ def test_schedules_run_each_minute_and_their_reports_are_sent(
         assert tx.reports.ids() == {report_id}
 
 
-def test_one_that_is_deleted_while_it_is_made_leaves_no_files(
+def test_report_deleted_in_progress_leaves_no_files(
     desk: Desk, reporting: ReportWorker, files: DirectoryReportFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rendered = pdf.render

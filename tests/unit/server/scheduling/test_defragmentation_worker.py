@@ -43,7 +43,7 @@ def run_of(desk: Desk) -> DefragmentationRun | None:
         return latest(tx)
 
 
-def test_it_begins_at_its_time_goes_on_by_itself_and_comes_once_a_day(store: Store) -> None:
+def test_defragmentation_begins_at_its_time_once_a_day(store: Store) -> None:
     desk = scattered(store)
     worker = worker_of(desk, in_minutes(desk, 10))
     worker.step()

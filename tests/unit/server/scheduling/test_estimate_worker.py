@@ -103,7 +103,7 @@ def test_nothing_is_worked_out_again_until_something_changes_or_it_is_old(watche
     assert len(watched.announced) == 3
 
 
-def test_what_became_of_an_estimate_is_kept(watched: Watched) -> None:
+def test_outcome_of_an_estimate_is_stored(watched: Watched) -> None:
     first, second = watched.submit("first"), watched.submit("second")
     watched.estimating.look()
     [expected] = watched.kept()
@@ -117,7 +117,7 @@ def test_what_became_of_an_estimate_is_kept(watched: Watched) -> None:
     assert watched.estimating.of(watched.job(second)) is None
 
 
-def test_one_that_never_starts_is_withdrawn(watched: Watched) -> None:
+def test_estimate_of_a_job_that_never_starts_is_withdrawn(watched: Watched) -> None:
     watched.submit("first")
     second, third = watched.submit("second"), watched.submit("third")
     watched.estimating.look()
@@ -160,7 +160,7 @@ def test_the_next_server_goes_on_where_this_one_stopped(watched: Watched) -> Non
     assert settled.started_at is not None
 
 
-def test_one_more_job_can_be_foreseen(watched: Watched) -> None:
+def test_start_of_a_further_job_is_estimated(watched: Watched) -> None:
     watched.submit("first")
     second = watched.submit("second")
     watched.estimating.look()

@@ -16,7 +16,7 @@ VOLUME = VolumeRecord(
 )
 
 
-def test_what_is_announced_and_what_came_count_until_it_is_measured() -> None:
+def test_announced_and_received_bytes_count_until_they_are_measured() -> None:
     room = VolumeRoom()
     room.announce(VOLUME, "a", 30)
     with pytest.raises(OverLimit) as refused:

@@ -42,7 +42,7 @@ def test_a_second_start_changes_nothing(desk: Desk) -> None:
     assert len(desk.events()) == events
 
 
-def test_whatever_arrives_is_accepted(desk: Desk) -> None:
+def test_demo_jobs_are_all_accepted(desk: Desk) -> None:
     desk.do(set_up)
     rng = random.Random(7)
     for _ in range(60):

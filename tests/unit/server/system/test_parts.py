@@ -94,7 +94,7 @@ def test_the_log_in_memory_is_bounded_and_shows_no_control_characters(recent: Re
     assert len(last) <= 2000
 
 
-def test_it_hears_the_whole_process_until_it_is_detached(recent: RecentLog) -> None:
+def test_handler_receives_all_log_records_until_it_is_detached(recent: RecentLog) -> None:
     recent.attach()
     try:
         thread = threading.Thread(target=logging.getLogger("corral.test").error, args=("heard",), name="tester")

@@ -148,7 +148,7 @@ def test_a_kept_job_stays_until_it_is_let_go(house: House) -> None:
     assert house.jobs() == []
 
 
-def test_one_that_was_started_again_meanwhile_stays(house: House) -> None:
+def test_job_that_was_started_again_stays(house: House) -> None:
     job_id = house.ended("again")
     house.controller.execute(start, ANN, job_id).result(10)
     assert house.controller.execute(retention.drop, [job_id]).result(10) == 0

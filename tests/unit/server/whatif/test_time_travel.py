@@ -16,7 +16,7 @@ def question(at: float) -> Question:
     return Question(run=recorded.run_until(at), at=at, tail=recorded.tail, job=JOB)
 
 
-def test_it_says_which_cycle_it_is_and_how_exact() -> None:
+def test_answer_names_its_cycle_and_its_precision() -> None:
     found = answer(question(150.0))
     view = cycle_view(found)
     assert (view.id, view.exact) == (2, True)

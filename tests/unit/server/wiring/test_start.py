@@ -113,7 +113,7 @@ def test_routes_that_cannot_be_loaded_are_tried_again(monkeypatch: pytest.Monkey
     assert answer.text == "/second"
 
 
-def test_what_was_remembered_about_the_first_routes_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_routes_cached_at_the_start_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     app = _app(monkeypatch, lambda table: [_route("/second")])
     app.state.routes_by_path = {("/first", "GET"): "a route"}
     _ask(app, "/second")

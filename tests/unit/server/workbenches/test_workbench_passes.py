@@ -74,7 +74,7 @@ def test_a_cookie_is_read_with_its_age_by_the_next_server_too(
 
 
 @pytest.mark.parametrize("change", ["", "x", "é", "gAAAA", "=", "\x00"])
-def test_what_is_not_ours_opens_nothing(passes: WorkbenchPasses, change: str) -> None:
+def test_foreign_pass_opens_nothing(passes: WorkbenchPasses, change: str) -> None:
     cookie = passes.sealed(GRANTED)
     assert passes.opened(cookie, "j-2") is None
     assert passes.opened(change, "j-1") is None

@@ -135,7 +135,7 @@ def test_places_are_those_of_the_plan(world: World) -> None:
         ("unknown", None, "0.0.0.0"),
     ],
 )
-def test_it_listens_where_it_is_reached(
+def test_workbench_listens_at_the_address_where_it_is_reached(
     address: str, families: list[int] | None, listen: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def look_up(*words: object, **options: object) -> list[tuple[int]]:

@@ -110,7 +110,7 @@ def test_where_its_node_is_must_be_known_before_it_starts(world: World) -> None:
         (["hpc"], None, []),
     ],
 )
-def test_what_is_missing_is_looked_for_where_this_machine_can_look(
+def test_missing_programs_are_searched_only_on_this_machine(
     world: World, clusters: list[str], label: str | None, missing: list[Tool]
 ) -> None:
     world.desk.engines = {name: world.desk.engines[name] for name in clusters}

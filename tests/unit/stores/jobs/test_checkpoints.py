@@ -39,7 +39,7 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
-def test_what_was_saved_is_listed_newest_first(place: Place) -> None:
+def test_checkpoints_are_listed_newest_first(place: Place) -> None:
     before = place.checkpoints.mark(JOB)
     assert (place.checkpoints.has_any(JOB), place.checkpoints.last_saved_at(JOB)) == (False, None)
     one, two = place.save(10, 20, attempt=4)
@@ -155,7 +155,9 @@ def test_a_good_one_is_looked_up(place: Place) -> None:
     assert found.step == 1
 
 
-def test_what_takes_too_long_to_read_is_resumed_from_unverified(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checkpoint_that_takes_too_long_to_read_is_resumed_from_unverified(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def endless(*_: object, **__: object) -> Generator[None, None, None]:
         while True:
             yield
@@ -168,7 +170,7 @@ def test_what_takes_too_long_to_read_is_resumed_from_unverified(place: Place, mo
     assert found.step == 1
 
 
-def test_what_cannot_be_read_counts_as_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_checkpoints_are_ignored(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> Generator[None, None, None]:
         yield
         raise OSError(5, "Input/output error")

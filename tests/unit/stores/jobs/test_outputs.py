@@ -62,7 +62,7 @@ def house(tmp_path: Path) -> House:
     return House(tmp_path)
 
 
-def test_what_is_there(house: House) -> None:
+def test_output_directory_is_listed(house: House) -> None:
     assert house.kinds() == {"model.bin": "file", "plots": "directory"}
     assert house.kinds("plots") == {"loss.txt": "file"}
     assert house.read("plots/loss.txt") == b"loss"
@@ -83,7 +83,7 @@ def test_pages(house: House) -> None:
     assert names == sorted(os.listdir(house.there))
 
 
-def test_what_is_missing(house: House) -> None:
+def test_missing_output_is_reported(house: House) -> None:
     for path in ("nothing", "nothing/at/all", "model.bin/inside", "x" * 300):
         with pytest.raises(OutputMissing):
             house.store.open(JOB, path.split("/"))
@@ -148,7 +148,7 @@ def test_links_that_lead_out_are_not(house: House) -> None:
     assert sorted(house.packed().getnames()) == ["itself", "model.bin", "plots", "plots/loss.txt"]
 
 
-def test_what_is_no_file_is_not_opened(house: House) -> None:
+def test_special_files_are_not_opened(house: House) -> None:
     os.mkfifo(house.there / "pipe")
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(house.there / "s"))

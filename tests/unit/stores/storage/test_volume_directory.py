@@ -201,7 +201,7 @@ def test_an_upload_goes_on_where_it_was(house: House) -> None:
         house.complete(upload.id, content)
 
 
-def test_what_is_not_what_was_sent_does_not_count(house: House) -> None:
+def test_upload_with_a_wrong_checksum_does_not_count(house: House) -> None:
     content = b"01234567"
     upload = house.uploads.begin(house.order("big", content))
     with pytest.raises(ChecksumMismatch):
@@ -270,7 +270,7 @@ def test_names_that_are_no_text_are_shown_and_not_offered(house: House) -> None:
     assert [(entry.path, entry.kind) for entry in entries] == [("caf\\xe9", FileKind.OTHER)]
 
 
-def test_what_is_on_its_way_is_no_part_of_a_version_of_the_volume(house: House) -> None:
+def test_unfinished_uploads_are_no_part_of_a_version_of_the_volume(house: House) -> None:
     house.uploads.begin(house.order("x", b"12345678"))
     house.put("kept", b"x")
     house.put(f"below/{UPLOADS_DIRECTORY}", b"a file of a user who likes that name")

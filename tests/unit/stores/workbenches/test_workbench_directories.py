@@ -80,7 +80,7 @@ def test_a_directory_that_is_a_link_is_refused(files: DirectoryWorkbenches, home
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-def test_what_it_says_of_itself_is_read(files: DirectoryWorkbenches, home: Path) -> None:
+def test_status_of_a_workbench_is_read(files: DirectoryWorkbenches, home: Path) -> None:
     assert files.status("j-1") is None
     (home / "run" / "status.json").write_text(json.dumps(STATUS))
     status = files.status("j-1")
@@ -125,7 +125,7 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_whatever_an_owner_writes_there_harms_no_one_else(value: Any) -> None:
+def test_files_written_by_the_owner_harm_no_other_user(value: Any) -> None:
     parse_status(json.dumps(value).encode())
 
 
@@ -141,7 +141,7 @@ def listening(path: Path) -> socket.socket:
     return server
 
 
-def test_its_socket_is_found_however_deep_it_lies(tmp_path: Path) -> None:
+def test_socket_is_found_in_deep_directories(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.touch()
     deep = tmp_path.joinpath(*["a-rather-long-name"] * 8)
@@ -183,7 +183,7 @@ def test_a_moved_directory_leads_nowhere(
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a directory to another account: run as root")
-def test_what_is_made_later_belongs_to_the_jobs_account(files: DirectoryWorkbenches, home: Path) -> None:
+def test_later_files_belong_to_the_account_of_the_job(files: DirectoryWorkbenches, home: Path) -> None:
     os.chown(home, 12345, 12345)
     (home / "run").rmdir()
     files.prepare("j-1", {"workdir": None}, [])

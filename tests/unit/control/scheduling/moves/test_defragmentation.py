@@ -92,7 +92,7 @@ def test_moves_are_carried_out_a_few_at_a_time_with_receipts(store: Store) -> No
     assert not plan_of(desk).moves, "nothing is left to do"
 
 
-def test_what_has_not_begun_can_be_cancelled(store: Store) -> None:
+def test_moves_that_have_not_begun_can_be_cancelled(store: Store) -> None:
     desk = scattered(store)
     desk.do(defragmentation.start, ROOT, plan_of(desk))
     run = desk.do(defragmentation.cancel, ROOT)

@@ -82,7 +82,7 @@ def test_reserved_gpus_are_no_target_for_other_users(desk: Desk) -> None:
         previewed(desk, ANN, job.id)
 
 
-def test_what_cannot_be_migrated_is_refused(desk: Desk) -> None:
+def test_job_that_cannot_be_migrated_is_refused(desk: Desk) -> None:
     (job,) = desk.started(draft("small", gpus=1))
     here = node_of(job)
     with pytest.raises(Invalid, match="there is no node 'n9'"):

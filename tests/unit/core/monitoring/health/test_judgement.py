@@ -146,7 +146,7 @@ def test_by_default_zero_use_is_found_within_minutes() -> None:
     assert watcher.see_for(200, by=by, utilization=0.0) is FAILED
 
 
-def test_one_gpu_that_stops_while_the_others_of_its_job_go_on() -> None:
+def test_gpu_that_stops_while_others_of_its_job_go_on_is_suspect() -> None:
     watcher, by = Watcher(), [holder()]
     watcher.see(by=by, working=["j-1.1"], utilization=0.7)
     assert watcher.see_for(700, by=by, working=["j-1.1"], utilization=0.0) is SUSPECT
@@ -286,7 +286,7 @@ def is_fatal(values: dict[str, Any], memory: Memory) -> bool:
 
 
 @given(SIGHTS)
-def test_one_bad_reading_alone_fails_nothing_unless_it_is_fatal(sights: list[Any]) -> None:
+def test_single_bad_reading_fails_a_gpu_only_if_it_is_fatal(sights: list[Any]) -> None:
     watcher = Watcher(replace(RULES, idle_grace_seconds=None))
     for sight in sights:
         before, memory = watcher.condition, watcher.memory

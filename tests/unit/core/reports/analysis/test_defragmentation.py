@@ -50,7 +50,7 @@ def test_a_job_that_has_just_begun_loses_little() -> None:
     assert plan.lost_gpu_hours == 2 * 36 / 3600
 
 
-def test_what_cannot_be_moved_stays() -> None:
+def test_immovable_jobs_stay() -> None:
     nodes = [node("n1", gpus=4), node("n2", gpus=4), node("n3", gpus=4)]
     jobs = [
         running(1, {"n1": (0, 1)}, kind=JobKind.WORKBENCH),

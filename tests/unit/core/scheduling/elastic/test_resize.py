@@ -53,7 +53,7 @@ def resizes(plan: Plan) -> dict[str, tuple[int, ResizeCause]]:
 # ---------------------------------------------------------------- growing
 
 
-def test_it_grows_into_everything_that_is_idle_beside_it() -> None:
+def test_elastic_job_grows_into_all_idle_gpus_of_its_node() -> None:
     plan = schedule(snapshot_of(RULED, NODE, elastic(1, 2)), NOW)
     (resize,) = plan.resizes
     assert resizes(plan) == {"j-1": (8, ResizeCause.IDLE_GPUS)}
@@ -134,7 +134,7 @@ def test_a_job_that_waits_for_a_shared_limit_comes_first() -> None:
     assert ([claim.job_id for claim in plan.claims], plan.resizes) == (["j-3"], ())
 
 
-def test_of_two_the_one_whose_user_had_less_grows() -> None:
+def test_job_of_the_user_with_less_usage_grows_first() -> None:
     scores = [PutScore(user="ann", model="A10", score=Score(value=3.0, at=NOW))]
     jobs = [elastic(1, 2, user="ann"), elastic(2, 2, first=2, user="bob")]
     assert resizes(schedule(snapshot_of(RULED, NODE, *scores, *jobs), NOW)) == {"j-2": (6, ResizeCause.IDLE_GPUS)}
@@ -173,13 +173,15 @@ def test_switched_off_nothing_is_resized() -> None:
         (True, {"kind": JobKind.WORKBENCH}, 2),  # a task has no program yet
     ],
 )
-def test_it_starts_with_what_is_idle_if_it_can_release_that(restarts: bool, values: dict[str, Any], gpus: int) -> None:
+def test_elastic_job_starts_with_idle_gpus_that_it_can_release(
+    restarts: bool, values: dict[str, Any], gpus: int
+) -> None:
     job = waiting(1, gpus=2, elastic=Elastic(min_gpus=2, max_gpus=6), restart_unsaved=restarts, **values)
     (start,) = schedule(snapshot_of(RULED, NODE, job), NOW).starts
     assert start.allocation.gpus == tuple(f"n1/{index}" for index in range(gpus))
 
 
-def test_it_starts_with_its_least_when_others_wait() -> None:
+def test_elastic_job_starts_with_its_minimum_when_others_wait() -> None:
     job = waiting(1, gpus=2, elastic=Elastic(min_gpus=2, max_gpus=8), restart_unsaved=True)
     plan = schedule(snapshot_of(RULED, NODE, job, waiting(2, gpus=7)), NOW)
     assert {start.job_id: len(start.allocation.gpus) for start in plan.starts} == {"j-1": 2}
@@ -223,7 +225,7 @@ def test_it_starts_with_its_least_when_others_wait() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
-def test_it_shrinks_for_others(words: str, things: list[Job], expected: dict[str, int]) -> None:
+def test_elastic_job_shrinks_for_others(words: str, things: list[Job], expected: dict[str, int]) -> None:
     plan = schedule(snapshot_of(RULED, NODE, *things), NOW)
     assert resizes(plan) == {job: (size, ResizeCause.OTHERS) for job, size in expected.items()}, words
     assert not plan.starts, words
@@ -280,7 +282,7 @@ def test_in_a_strict_line_no_job_passes() -> None:
     assert schedule(snapshot_of(*things), NOW).resizes == ()
 
 
-def test_what_is_on_its_way_is_not_asked_for_twice() -> None:
+def test_gpus_that_are_being_released_are_not_requested_twice() -> None:
     shrinking = advance(elastic(1, 8), ResizeRequested(at=NOW, allocation=_on(0, 1, 2, 3, 4))).job
     assert schedule(snapshot_of(RULED, NODE, shrinking, waiting(9, gpus=3)), NOW).resizes == ()
     # One more came: it goes to a smaller size, for the same restart.
@@ -291,7 +293,7 @@ def test_what_is_on_its_way_is_not_asked_for_twice() -> None:
     assert after.job.allocation == shrinking.allocation
 
 
-def test_one_that_grows_turns_round() -> None:
+def test_growing_job_turns_to_shrinking() -> None:
     growing = advance(elastic(1, 2), ResizeRequested(at=NOW, allocation=_on(*range(8)))).job
     assert (growing.request.gpus, len(growing.allocation.gpus if growing.allocation else ())) == (8, 8)
     plan = schedule(snapshot_of(RULED, NODE, growing, waiting(9, gpus=5)), NOW)
@@ -308,7 +310,7 @@ def test_one_that_grows_turns_round() -> None:
     ],
     ids=["total", "user", "quota", "queue"],
 )
-def test_it_gives_back_what_a_limit_needs(limits: Limits, quota: Quota | None, queue: dict[str, Any]) -> None:
+def test_elastic_job_gives_back_gpus_for_a_limit(limits: Limits, quota: Quota | None, queue: dict[str, Any]) -> None:
     """There are GPUs enough on another node; the limit is what its user's other job waits for."""
     things: list[Any] = [
         replace(RULED, limits=limits),

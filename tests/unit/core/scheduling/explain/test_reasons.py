@@ -289,7 +289,7 @@ def test_the_victims_that_are_stopping_are_named_with_their_time() -> None:
     assert explained.reasons[0].numbers == {"coming_gpus": 2.0, "grace_seconds": 30.0}
 
 
-def test_what_others_are_owed_is_a_reason_with_numbers() -> None:
+def test_gpus_owed_to_other_queues_are_a_reason_with_numbers() -> None:
     lab, rest = Queue(name="lab", guaranteed_gpus=3), Queue(name="rest")
     snapshot = snapshot_of(_preempting(), lab, rest, node("n1", 4), waiting(1, queue="rest", gpus=2, preemptible=False))
     explained = explain(snapshot, schedule(snapshot, 100.0), snapshot.jobs["j-1"], 100.0)

@@ -55,7 +55,7 @@ def test_guaranteed_gpus_that_are_in_use_hold_a_job_for_now_only() -> None:
     assert counted(rules, lab, rest, node("n1", 4), busy, fits, never) == ["j-2"]
 
 
-def test_what_the_fleet_cannot_hold_is_left_out() -> None:
+def test_jobs_that_the_fleet_cannot_hold_are_left_out() -> None:
     assert counted(node("n1", 2), FCFS, waiting(1, gpus=4), waiting(2, gpus=2)) == ["j-2"]
 
 

@@ -60,7 +60,7 @@ def test_a_line_of_known_jobs_is_estimated_to_the_second() -> None:
     assert basis_text(estimates["j-2"]) == "the scheduler run forward, with run times that are known"
 
 
-def test_what_is_guessed_has_a_spread() -> None:
+def test_guessed_run_time_has_a_spread() -> None:
     cluster = snapshot_of(
         node("a", 1), running(1, {"a": (0,)}, predicted=guessed(400.0)), waiting(2, gpus=1, predicted=guessed(50.0))
     )
@@ -90,7 +90,7 @@ def test_a_time_limit_is_never_exceeded() -> None:
     assert forecast(cluster, NOW).estimates["j-2"].p90 <= 600.0
 
 
-def test_it_says_of_how_many_in_front_nothing_is_known() -> None:
+def test_estimate_counts_jobs_ahead_without_known_run_time() -> None:
     cluster = snapshot_of(node("a", 1), running(1, {"a": (0,)}), waiting(2, gpus=1), waiting(3, gpus=1))
     estimates = forecast(cluster, NOW).estimates
     assert (estimates["j-2"].unknown, estimates["j-3"].unknown) == (1, 2)
@@ -123,7 +123,7 @@ def test_an_elastic_job_makes_room() -> None:
     assert forecast(cluster, NOW).estimates["j-2"].p50 < 4000.0
 
 
-def test_one_that_waits_for_a_limit_starts_when_a_job_of_its_user_ends() -> None:
+def test_job_held_by_a_user_limit_starts_when_a_job_of_the_user_ends() -> None:
     for effort in (Effort(), COUNTED):
         cluster = snapshot_of(
             node("a", 4),

@@ -22,7 +22,7 @@ RULES = OrderingRules(unknown_seconds=7200.0)
 EARLY, MIDDLE, LATE = (RolloutSample(number=number, late=late) for number, late in enumerate((-1.3, 0.0, 1.3)))
 
 
-def test_what_is_known_of_a_job() -> None:
+def test_expected_length_comes_from_the_prediction_or_the_limit() -> None:
     sure = Prediction(p50_seconds=100.0, p90_seconds=100.0, samples=32)
     assert length_of(waiting(1, predicted=sure), RULES) == Length(100.0, 0.0)
     once = length_of(waiting(1, predicted=Prediction(p50_seconds=100.0, p90_seconds=100.0, samples=1)), RULES)

@@ -165,7 +165,7 @@ def test_memory_is_bounded_and_the_latest_stay(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("seconds", [-1.0, float("nan"), float("inf")])
-def test_what_is_no_run_time_is_refused(seconds: float) -> None:
+def test_invalid_run_time_is_refused(seconds: float) -> None:
     with pytest.raises(ValueError, match="is not a run time"):
         RunTimes().observe(ANNS, seconds)
 

@@ -72,7 +72,7 @@ def test_a_model_without_requests_is_left() -> None:
     st.integers(-1000, 80_000),
     st.integers(0, 64),
 )
-def test_it_lies_between_nothing_and_all_that_is_idle(
+def test_expected_leftover_lies_between_zero_and_all_idle_gpus(
     asked: list[Request], free: list[int], cpu_milli: int, memory_gib: int
 ) -> None:
     left = leftover_of(mix(*asked), "A10")(tuple(sorted(free)), cpu_milli, memory_gib * GIB)

@@ -170,7 +170,7 @@ def room_for(made: Fleet, wanted: Job) -> bool:
 
 @DEAR
 @given(cramped(), st.data())
-def test_what_fits_is_placed_and_what_is_placed_fits(
+def test_placed_jobs_are_exactly_those_that_fit(
     case: tuple[Fleet, list[Request], list[tuple[Request, int]]], data: st.DataObject
 ) -> None:
     made, sequence, asked = case
@@ -207,5 +207,5 @@ def test_a_node_that_changes_is_seen(case: tuple[Fleet, list[Request], list[tupl
         assert (find_place(made, wanted, DEFAULT_POOL, "fragmentation") is not None) == room_for(made, wanted)
 
 
-def test_it_is_offered() -> None:
+def test_fragmentation_policy_is_registered() -> None:
     assert "fragmentation" in POLICIES

@@ -158,7 +158,7 @@ def test_a_gang_is_resized_to_one_number_on_all_its_nodes() -> None:
     assert "leaves its node" in problems((0, 1))[0]
 
 
-def test_what_is_kept_for_one_is_not_given_to_another(snapshot: ClusterSnapshot) -> None:
+def test_gpus_kept_for_a_job_are_not_given_to_another(snapshot: ClusterSnapshot) -> None:
     kept = planned(snapshot, "j-11", on("n1", 2, 3))
     assert check_plan(snapshot, Plan(at=NOW, planned=(kept,))) == []
     given = Plan(at=NOW, planned=(kept,), starts=(start("j-10", on("n1", 3)),))

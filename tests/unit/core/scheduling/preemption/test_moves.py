@@ -100,7 +100,7 @@ def test_jobs_that_are_never_moved(spared: dict[str, Any]) -> None:
     assert not schedule(snapshot, NOW).preemptions
 
 
-def test_one_that_is_moved_goes_on_and_the_other_starts_where_it_ran() -> None:
+def test_moved_job_goes_on_and_the_other_job_starts_in_its_place() -> None:
     snapshot = snapshot_of(rules(), *halves(), waiting(4, at=4.0, queue="short", gpus=2, predicted=runs_for(50_000.0)))
     plan = schedule(snapshot, NOW)
     (move,) = plan.preemptions

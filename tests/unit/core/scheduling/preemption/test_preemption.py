@@ -50,7 +50,7 @@ SHORT = Queue(name="short", policy="shortest", preempts=True)
 # ---------------------------------------------------------------- guarantees
 
 
-def test_what_was_borrowed_comes_back_to_the_queue_that_it_is_guaranteed_to() -> None:
+def test_borrowed_gpus_come_back_to_the_queue_with_the_guarantee() -> None:
     snapshot = snapshot_of(
         rules(), LAB, REST, node("n1", 4),
         running(1, {"n1": (0, 1)}, queue="rest", grace_seconds=30.0),
@@ -75,7 +75,7 @@ def test_a_job_beyond_the_guarantee_waits() -> None:
     assert not schedule(snapshot, NOW).preemptions, "3 held and 2 asked for are more than 4"
 
 
-def test_what_a_queue_holds_within_its_own_guarantee_is_not_borrowed() -> None:
+def test_gpus_within_the_own_guarantee_are_not_borrowed() -> None:
     other = Queue(name="rest", policy="fcfs", guaranteed_gpus=2)
     snapshot = snapshot_of(
         rules(), LAB, other, node("n1", 6),
@@ -376,7 +376,7 @@ def test_victims_of_an_earlier_attempt_do_not_count_any_more() -> None:
     assert started(schedule(snapshot, NOW + 200)) == {"j-2": ["n1"]}
 
 
-def test_one_who_would_not_fit_any_more_gets_further_victims() -> None:
+def test_job_that_no_longer_fits_gets_further_victims() -> None:
     first = running(1, {"n1": (0,)}, queue="urgent", priority=9)
     third = running(3, {"n2": (0,)}, queue="urgent", priority=9)
     waits = waiting(5, queue="urgent", gpus=1, priority=1, avoid_nodes=("n1",))

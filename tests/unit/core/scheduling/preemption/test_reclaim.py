@@ -77,7 +77,7 @@ def test_others_are_left_alone(because: str, things: list[PutReservation | PutRu
     assert preempted_for(schedule(snapshot, NOW)) == {}, because
 
 
-def test_one_that_cannot_be_preempted_stays() -> None:
+def test_job_that_is_not_preemptible_stays() -> None:
     snapshot = snapshot_of(
         rules(),
         node("n1", 2),

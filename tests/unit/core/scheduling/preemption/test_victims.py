@@ -59,7 +59,7 @@ def test_victims_with_the_least_lost_work_are_chosen() -> None:
     assert chosen(snapshot, waiting(9, gpus=5), candidates) is None, "all of them together would not do"
 
 
-def test_one_expensive_victim_beats_many_cheap_ones_that_cost_more() -> None:
+def test_expensive_victim_beats_many_cheap_ones_that_cost_more() -> None:
     shares = [running(number, {"n1": (0,)}, gpu_milli=100) for number in range(10)]
     whole = running(20, {"n1": (1,)})
     snapshot = snapshot_of(node("n1", 2), *shares, whole)
@@ -138,9 +138,7 @@ def test_on_small_nodes_no_set_is_cheaper(data: st.DataObject) -> None:
 @given(
     st.integers(0, 2**32), st.sampled_from([3, 30, 300, 1_200]), st.integers(1, 3), st.sampled_from([10, 20, 250, 1000])
 )
-def test_whatever_their_number_the_victims_are_enough_and_none_is_to_spare(
-    seed: int, count: int, nodes: int, milli: int
-) -> None:
+def test_victims_are_sufficient_and_none_is_superfluous(seed: int, count: int, nodes: int, milli: int) -> None:
     random = Random(seed)
     per_node = 8
     slots = [(place, gpu) for place in range(3) for gpu in range(per_node) for _ in range(WHOLE // milli)]

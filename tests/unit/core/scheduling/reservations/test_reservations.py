@@ -309,7 +309,7 @@ def _check_terms(snapshot: Any, job: Job, gpus: tuple[str, ...], at: float) -> N
 
 @DEAR
 @given(cluster=reserved_clusters(), coming=arrivals(("default", "strict")), data=st.data())
-def test_what_is_kept_between_cycles_decides_as_if_it_were_worked_out_anew(
+def test_cache_between_cycles_decides_like_a_new_computation(
     cluster: tuple[Change, ...], coming: tuple[Arrival, ...], data: st.DataObject
 ) -> None:
     """While reservations and groups come, change and go."""
