@@ -212,7 +212,7 @@ def test_the_owner_hears_of_a_start_that_moved_much_but_not_of_every_job_and_not
     assert len(noted(watched)) == 1
 
 
-def test_one_owner_hears_of_the_largest_change_and_again_only_after_an_hour() -> None:
+def test_owner_hears_of_the_largest_change_and_again_only_after_an_hour() -> None:
     expectations = Expectations()
     snapshot = copy_of(snapshot_of(waiting(1), waiting(2), waiting(3, user="bob")))
 
