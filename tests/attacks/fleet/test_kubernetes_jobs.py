@@ -223,7 +223,7 @@ def test_an_end_that_the_program_writes_itself_does_not_count(
     assert "\x1b" not in json.dumps(ended)
 
 
-def test_what_a_program_writes_is_its_log_and_nothing_else(server: CorralServer) -> None:
+def test_output_of_a_program_is_its_log_and_nothing_else(server: CorralServer) -> None:
     """Lines like those of the wrapper and of the kubelet, lines without an end, and bytes that are no text."""
     script = (
         "echo corral-up GPU-11111111-1111-1111-1111-111111111111,GPU-2;"
