@@ -163,6 +163,8 @@ def test_doctor_finds_a_good_set_up_good_and_a_bad_one_bad(server: CorralServer,
     (isolation,) = [item for item in good["items"] if item["check"] == "Isolation"]
     assert (isolation["verdict"], isolation["detail"][:11]) == ("WARN", "single-user")
     assert "corral init server" in isolation["fix"]
+    (shares,) = [item for item in good["items"] if item["check"] == "Shares of GPUs"]
+    assert (shares["verdict"], shares["detail"]) == ("OK", "not enforced: the GPUs are virtual")
 
     stranger = person(server, "no-token")
     assert "fix: Run `corral login`." in stranger.run("doctor", code=1).out

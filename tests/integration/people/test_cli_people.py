@@ -193,6 +193,7 @@ def test_about_the_licence_and_the_audit_log_as_a_file(operator: Person) -> None
     assert "single-user: jobs run as the server's own account" in said
     assert "Version" in said
     assert "no licence" in said
+    assert "not enforced: the GPUs are virtual" in said
     assert operator.ok("licence", "show").startswith("none: no licence")
     assert operator.run("licence", "set", "nonsense", code=2).err.startswith("Error: token:")
     assert operator.run("licence", "rm", "-y", code=4).err.startswith("Error:")

@@ -263,6 +263,20 @@ def test_a_user_at_a_terminal_is_reminded_of_gpus(
         assert corral("submit", "--server", server.url, *typed).stderr == ""
 
 
+def test_a_user_at_a_terminal_learns_whether_a_share_is_enforced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Terminal, "is_interactive", True)
+    about = {"gpu_shares": {"enforced": False, "detail": "not enforced: the GPUs are virtual"}}
+
+    def answers(seen: Seen, number: int) -> Answer:
+        return as_json(about) if seen.path.endswith("/about") else as_json(JOB, status=201)
+
+    with scripted(answers) as server:
+        shared = corral("submit", "--server", server.url, "--gpus", "0.5", "--", "true")
+        whole = corral("submit", "--server", server.url, "--gpus", "1", "--", "true")
+    assert "Note: a share of a GPU is not enforced: the GPUs are virtual." in shared.stderr
+    assert "share" not in whole.stderr
+
+
 @pytest.mark.parametrize("command", ["submit", "run"])
 def test_a_job_file_without_its_option_is_no_program(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
