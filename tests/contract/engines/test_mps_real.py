@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -85,6 +85,9 @@ def half() -> Instance:
 class Job:
     """A program with half of the first GPU, as the engine starts it."""
 
+    #: those of one test: a daemon does not end while one of them lives
+    begun_here: ClassVar[list[subprocess.Popen[str]]] = []
+
     def __init__(self, mps: Mps, part: float, does: str = "work", account: Account | None = None) -> None:
         share = share_environment(half(), pipe_directory=mps.pipe_of(account))
         assert share[SHARE_VARIABLE] == "enforced"
@@ -100,6 +103,7 @@ class Job:
             cwd="/",
             **as_account,
         )
+        self.begun_here.append(self.process)
         assert self.process.stdout is not None
         self.begun: dict[str, int] = json.loads(self.process.stdout.readline())
 
@@ -118,9 +122,13 @@ def mps(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mps]:
     place = Path(f"/tmp/corral-mps-{os.getpid()}")
     place.mkdir(mode=0o711)
     yield Mps(str(place), os.environ)
+    for process in Job.begun_here:
+        process.kill()
+        process.communicate(timeout=60)
+    Job.begun_here.clear()
     for pipe in place.glob("*/pipe"):
         env = {**os.environ, "CUDA_MPS_PIPE_DIRECTORY": str(pipe)}
-        subprocess.run([PROGRAM], input=b"quit\n", env=env, check=False)
+        subprocess.run([PROGRAM], input=b"quit\n", env=env, check=False, timeout=60)
     shutil.rmtree(place)
 
 
@@ -128,7 +136,8 @@ def test_two_halves_run_side_by_side_and_each_sees_its_half(mps: Mps) -> None:
     one, two = Job(mps, 0.45), Job(mps, 0.45)
     for job in (one, two):
         assert job.begun["taken"] == 0
-        assert job.begun["free"] <= job.begun["total"] / 2
+        # The driver's total is a little more than what CUDA can give out.
+        assert job.begun["free"] <= job.begun["total"] * 0.51
         # The server rounds to groups of units: an H200 has 132, its half 66.
         assert job.begun["units"] <= 70
     for job in (one, two):
