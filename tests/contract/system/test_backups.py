@@ -70,6 +70,9 @@ def home(tmp_path: Path) -> Path:
         "home-id": "never copied",
         "kubernetes/pods/engine-id": "5b1f09ac",
         "kubernetes/pods/term": "7",
+        "slurm/lab/engine-id": "77ab0c12",
+        "slurm/lab/engine-key": "5ec4e7",
+        "slurm/lab/orders/j-2.1": "never copied",
         "kubernetes/pods/orders/j-1.1": "never copied",
     }.items():
         (home / name).parent.mkdir(parents=True, exist_ok=True)
@@ -85,7 +88,13 @@ def saved(settings: Settings, manifest: Manifest) -> set[str]:
 
 
 def test_files_are_chosen_by_rule_and_links_are_not_followed(home: Path, tmp_path: Path) -> None:
-    everywhere = {"kubernetes/pods/engine-id", "local/runs/01/j-1.1/0.log.000000000000000", "reports/r1.html"}
+    everywhere = {
+        "kubernetes/pods/engine-id",
+        "slurm/lab/engine-id",
+        "slurm/lab/engine-key",
+        "local/runs/01/j-1.1/0.log.000000000000000",
+        "reports/r1.html",
+    }
     outputs = {"jobs/01/j-1/outputs/result", "jobs/01/j-1/outputs/link"}
     for rule, expected in {
         "none": set(),

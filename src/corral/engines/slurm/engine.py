@@ -36,7 +36,8 @@ from corral.engines.attempts.fold_worker import QUIET_SECONDS, FoldHomes, FoldWo
 from corral.engines.fence import Fence
 from corral.engines.forgetting import forget_each
 from corral.engines.slurm.attempts import run_directory, slurm_attempt
-from corral.engines.slurm.attempts.installation import engine_id, installed_program
+from corral.engines.slurm.attempts.installation import engine_id, engine_key, installed_program
+from corral.engines.slurm.attempts.job_adoption import JobAdoption
 from corral.engines.slurm.attempts.job_orders import SlurmRules, check_order
 from corral.engines.slurm.attempts.logs import read_log, trim_log
 from corral.engines.slurm.attempts.node_reports import NodeReports
@@ -98,6 +99,7 @@ class SlurmEngine:
             top=top,
             program=str(installed_program(root)),
             mark=f"corral-{engine_id(root)}-",
+            key=engine_key(root),
         )
         self._devices = Devices()
         self._partitions = Partitions(slurm.partitions, refused=SlurmRefused)
@@ -107,6 +109,7 @@ class SlurmEngine:
         self._closed = False
         self._fence = Fence(root)
         self._attempts = SlurmAttempts(self._layout)
+        self._adoption = JobAdoption(self._submissions, self._attempts.adopt)
         self._fold_worker = FoldWorker(self._layout, quiet_seconds=fold_after_seconds, fold_homes=fold_homes)
         self._watcher = Watcher(self, look_seconds=look_seconds, rescan_seconds=rescan_seconds)
         self._launches = SlurmLaunches(
@@ -133,6 +136,7 @@ class SlurmEngine:
     # -------------------------------------------------------------------------------------------- Engine
 
     def observe(self) -> Observation:
+        self._adopt()
         try:
             seen, live = asked(self._slurm.nodes), asked(self._slurm.live)
         except EngineUnavailable as error:
@@ -171,6 +175,7 @@ class SlurmEngine:
 
     def launch(self, order: LaunchOrder) -> None:
         check_order(order)
+        self._adopt()
         self._launches.launch(order)
 
     def stop(self, attempt_id: str, grace_seconds: float) -> None:
@@ -316,6 +321,11 @@ class SlurmEngine:
         return self._attempts.all()
 
     # -------------------------------------------------------------------------------------------- inside
+
+    def _adopt(self) -> None:
+        """Takes up jobs without records after a restore, before the first observation and the first launch."""
+        self._check_open()
+        self._adoption.take_up()
 
     def _check_open(self) -> None:
         if self._closed:

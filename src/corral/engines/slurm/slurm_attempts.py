@@ -26,10 +26,7 @@ class SlurmAttempts:
                 except OSError as error:
                     log.warning("the files of attempt %s cannot be removed: %s", attempt_id, error)
             else:
-                self._attempts[attempt_id] = attempt
-                if (status := attempt.status()) is not None:
-                    # `observe` reports attempts that run or are over by now.
-                    attempt.reported = status.phase
+                self.adopt(attempt)
 
     def __contains__(self, attempt_id: str) -> bool:
         with self.lock:
@@ -50,6 +47,12 @@ class SlurmAttempts:
     def add(self, attempt: Attempt) -> None:
         with self.lock:
             self._attempts[attempt.id] = attempt
+
+    def adopt(self, attempt: Attempt) -> None:
+        """Adds an attempt of an earlier server: `observe` reports it, and not the watcher."""
+        if (status := attempt.status()) is not None:
+            attempt.reported = status.phase
+        self.add(attempt)
 
     def remove(self, attempt_id: str) -> None:
         with self.lock:

@@ -135,7 +135,7 @@ class SlurmLaunches:
             attempt = self._attempts.get(order.attempt_id)
             if attempt is None:
                 self._submissions.check_new(order)
-                attempt = slurm_attempt.create(self._layout, order, slurm_attempt.clock(), JobOwner())
+                attempt = self._submissions.create(order, JobOwner())
                 self._attempts.add(attempt)
             if not attempt.is_over and not attempt.was_submitted:
                 slurm_attempt.conclude(self._layout, attempt, reason, message)

@@ -20,9 +20,10 @@ make_room() {
 
 # The job that creates the file owns the attempt: a second Slurm job for it, submitted after a crash, does nothing. Nor
 # does the same job again, if Slurm requeues it although corral forbids that: corral decides about the next attempt.
+# Without the directory the job has failed: a server that was restored from a backup must not take it for completed.
 claim() {
   set -C
-  { echo "claimed $SLURM_JOB_ID" >"$1"; } 2>/dev/null || exit 0
+  { echo "claimed $SLURM_JOB_ID" >"$1"; } 2>/dev/null || { [ -d "${1%/*}" ]; exit; }
   set +C
 }
 

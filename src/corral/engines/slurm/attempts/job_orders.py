@@ -12,7 +12,7 @@ from corral.core.model import WHOLE
 from corral.engines.attempts.environment import account_environment, base_environment, job_environment
 from corral.engines.attempts.processes import with_venv
 from corral.engines.order_checks import check_cluster_order
-from corral.engines.slurm.attempts import run_directory
+from corral.engines.slurm.attempts import job_comments, run_directory
 from corral.engines.slurm.attempts.submitters import Submitter
 from corral.engines.slurm.cluster.nodes import MIB, FleetRules, gpus_asked
 from corral.engines.slurm.cluster.partitions import Partition, Place, place_for
@@ -86,7 +86,7 @@ def submission(
     asked = -(-order.cpu_milli // WHOLE) if order.cpu_milli else rules.cpus_per_gpu * len(first.gpu_ids)
     return Submission(
         name=name,
-        comment=name,
+        comment=job_comments.comment(name, order),
         script=script,
         nodes=tuple(instance.node for instance in order.instances),
         gpus=gpus_asked({instance.node: instance.gpu_ids for instance in order.instances}, nodes),

@@ -14,6 +14,7 @@
     ROOT/places/ATTEMPT.RANK.log-start the offset from which on its log is kept
     ROOT/forgotten/ATTEMPT             its order, once its end is recorded
     ROOT/folded/ATTEMPT                the same, after folding
+    ROOT/new                           restored from a backup: Slurm may have jobs of which there is no record
 
 There are few files, and none is removed while jobs are launched: creating files is slow on shared file systems, and on
 some even slower after files were removed. Only the directories in `places` may belong to the job's account: the server
@@ -64,6 +65,8 @@ class Layout:
 
     def prepare(self) -> None:
         self._trash.empty()
+        if os.path.exists(f"{self.root}/engine-id") and not os.path.exists(f"{self.root}/orders"):
+            append(self._new, "", sync=True)
         for name in ("orders", "stops", "places", "forgotten", "folded"):
             os.makedirs(f"{self.root}/{name}", exist_ok=True)
         # Accounts of jobs may pass to their own directories, and list nothing.
@@ -75,6 +78,18 @@ class Layout:
         # Jobs of all accounts read it, whatever the server's umask is.
         os.close(os.open(self.hurry, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644))
         os.chmod(self.hurry, 0o644)
+
+    @property
+    def _new(self) -> str:
+        return f"{self.root}/new"
+
+    @property
+    def may_adopt(self) -> bool:
+        """Whether Slurm may have jobs of which there is no record, after a restore."""
+        return os.path.exists(self._new)
+
+    def note_adopted(self) -> None:
+        self._remove(self._new)
 
     @property
     def reports(self) -> str:

@@ -52,6 +52,8 @@ class Attempt:
     was_stopped: bool = False
     up: dict[int, float] = field(default_factory=dict)
     exits: dict[int, InstanceExit] = field(default_factory=dict)
+    #: its record was made from its Slurm job, after a restore: when that job began, nodes had reported elsewhere
+    was_adopted: bool = False
     #: exits that were requested, but not by corral: Slurm shows the reason in the end
     outside: dict[int, InstanceExit] = field(default_factory=dict)
     #: the Slurm job that claims to run this attempt
@@ -163,7 +165,8 @@ class Attempt:
             return
         if not ended_by_slurm(job):
             self.exits |= self.outside
-        end = exit_from_slurm(job, has_begun=layout.was_claimed(self.id), was_stopped=self.was_stopped, now=now)
+        has_begun = self.was_adopted or layout.was_claimed(self.id)
+        end = exit_from_slurm(job, has_begun=has_begun, was_stopped=self.was_stopped, now=now)
         # Slurm reports whole seconds, and a job ends after all reports of its nodes: theirs came first.
         end = replace(end, ended_at=max([end.ended_at, *(one.ended_at for one in self.exits.values())]))
         for rank in range(len(self.nodes)):
@@ -196,8 +199,9 @@ def _is_final_state(job: SlurmJob) -> bool:
     return job.state in ("NODE_FAIL", "BOOT_FAIL") or job.started_at is None or not job.nodes
 
 
-def create(layout: Layout, order: LaunchOrder, now: float, owner: JobOwner) -> Attempt:
-    """Stored before the job is submitted, so that the next server knows the attempt."""
+def create(layout: Layout, order: LaunchOrder, now: float, owner: JobOwner, secret: str = "") -> Attempt:
+    """Stored before the job is submitted, so that the next server knows the attempt. `secret` becomes part of the job's
+    name; without one it is random."""
     attempt = Attempt(
         id=order.attempt_id,
         nodes=tuple(instance.node for instance in order.instances),
@@ -206,20 +210,27 @@ def create(layout: Layout, order: LaunchOrder, now: float, owner: JobOwner) -> A
         limit_seconds=order.time_limit_seconds,
         created_at=now,
         owner=owner,
-        secret=secrets.token_hex(8),
+        secret=secret or secrets.token_hex(8),
     )
-    document = {
+    record(layout, attempt)
+    return attempt
+
+
+def record(layout: Layout, attempt: Attempt) -> None:
+    """Writes the first note of an attempt."""
+    document: dict[str, Any] = {
         "nodes": attempt.nodes,
         "gpus": attempt.gpus,
         "grace_seconds": attempt.grace_seconds,
         "limit_seconds": attempt.limit_seconds,
         "created_at": attempt.created_at,
-        "uid": owner.uid,
-        "account": owner.name,
+        "uid": attempt.owner.uid,
+        "account": attempt.owner.name,
         "secret": attempt.secret,
     }
+    if attempt.was_adopted:
+        document["adopted"] = {"job": attempt.job_id, "began_at": max(attempt.up.values(), default=None)}
     run_directory.append(layout.order(attempt.id), f"{json.dumps(document)}\n", sync=True)
-    return attempt
 
 
 def note_job(layout: Layout, attempt: Attempt, job_id: int) -> None:
@@ -266,7 +277,7 @@ def load(layout: Layout, attempt_id: str) -> Attempt | None:
 def _ordered(attempt_id: str, document: Mapping[str, Any]) -> Attempt | None:
     """The attempt of an order; None if that is damaged."""
     try:
-        return Attempt(
+        attempt = Attempt(
             id=attempt_id,
             nodes=tuple(map(str, document["nodes"])),
             gpus={node: tuple(gpus) for node, gpus in document["gpus"].items()},
@@ -277,6 +288,11 @@ def _ordered(attempt_id: str, document: Mapping[str, Any]) -> Attempt | None:
             owner=JobOwner(uid=document.get("uid"), name=document.get("account", "")),
             secret=document.get("secret", ""),
         )
+        if (adopted := document.get("adopted")) is not None:
+            attempt.was_adopted, attempt.job_id = True, int(adopted["job"])
+            if (began_at := adopted["began_at"]) is not None:
+                attempt.up = dict.fromkeys(range(len(attempt.nodes)), float(began_at))
+        return attempt
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
 

@@ -12,6 +12,7 @@ from corral.control.ports import AttemptTaken, LaunchOrder
 from corral.engines.attempts.instance_messages import StorageSpec
 from corral.engines.slurm.attempts import scripts, slurm_attempt
 from corral.engines.slurm.attempts.attempt_files import give, lay_out
+from corral.engines.slurm.attempts.installation import job_secret
 from corral.engines.slurm.attempts.job_orders import SlurmRules, instance_environment, place_of, run_as, submission
 from corral.engines.slurm.attempts.run_directory import Layout
 from corral.engines.slurm.attempts.slurm_attempt import Attempt
@@ -38,6 +39,8 @@ class Submissions:
     program: str
     #: the beginning of the names of this engine's Slurm jobs
     mark: str
+    #: makes the secrets in these names
+    key: bytes
     #: the nodes of the last observation, by name
     known_nodes: Mapping[str, SlurmNode] = field(default_factory=dict)
 
@@ -78,7 +81,12 @@ class Submissions:
         if submitter is not None:
             top = self.top or self.layout.root
             give(self.layout, order, specs[0], submitter, top, self.storage.volumes if self.storage else "")
-        return slurm_attempt.create(self.layout, order, slurm_attempt.clock(), owner)
+        return self.create(order, owner)
+
+    def create(self, order: LaunchOrder, owner: JobOwner) -> Attempt:
+        """Records the attempt."""
+        secret = job_secret(self.key, order.attempt_id)
+        return slurm_attempt.create(self.layout, order, slurm_attempt.clock(), owner, secret)
 
     def submission(self, order: LaunchOrder, attempt: Attempt, partitions: Sequence[Partition]) -> Submission:
         """Raises LaunchRefused and PartitionClosed."""

@@ -99,7 +99,7 @@ class JobTracker:
 
     def _named_as(self, attempt: Attempt, jobs: Iterable[SlurmJob]) -> list[SlurmJob]:
         """The first is corral's own: until then no user could know the name."""
-        named = (job for job in jobs if any(attempt.is_named(one, self._mark) for one in (job.name, job.comment)))
+        named = (job for job in jobs if any(attempt.is_named(one, self._mark) for one in (job.name, job.name_in_comment)))
         mine = [job for job in named if attempt.owner.owns(job)]
         return sorted(mine, key=lambda job: job.id)
 

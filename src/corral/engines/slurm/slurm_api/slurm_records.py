@@ -93,6 +93,11 @@ class SlurmJob:
     def is_over(self) -> bool:
         return self.state in _FINAL
 
+    @property
+    def name_in_comment(self) -> str:
+        """The first word of a comment that corral wrote."""
+        return self.comment.partition(" ")[0]
+
     def gpus_on(self, node: str) -> int:
         return self.gpu_counts.get(node, self.gpus)
 

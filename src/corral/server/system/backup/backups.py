@@ -144,13 +144,15 @@ def _selections(settings: Settings) -> Iterator[Selection]:
     if rules.logs:
         yield Selection(folder="local/runs", wanted=_is_log)
     yield Selection(folder="kubernetes", wanted=_is_engine_id)
+    yield Selection(folder="slurm", wanted=_is_engine_id)
     yield Selection(folder="reports")
     yield Selection(folder="simulations")
 
 
 def _is_engine_id(parts: Sequence[str]) -> bool:
-    """<cluster>/engine-id: by it a restored server finds the pods that still run."""
-    return len(parts) == 2 and parts[1] in ("", "engine-id")
+    """<cluster>/engine-id: by it, and by the key of a Slurm engine, a restored server finds the pods and Slurm jobs
+    that still run."""
+    return len(parts) == 2 and parts[1] in ("", "engine-id", "engine-key")
 
 
 def _is_log(parts: Sequence[str]) -> bool:
