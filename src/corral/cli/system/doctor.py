@@ -393,7 +393,8 @@ def kubernetes_rights(terminal: Terminal) -> Finding:
     from corral.engines.kubernetes.api.kubeconfig import KubeconfigError
     from corral.engines.kubernetes.api.rights import missing_rights
     from corral.engines.kubernetes.attempts.pod_rules import NO_HOME
-    from corral.engines.kubernetes.factory import access_of, namespace_of
+    from corral.engines.kubernetes.cluster_checks import check_cluster
+    from corral.engines.kubernetes.factory import access_of, namespace_of, rules_of
 
     missing: list[str] = []
     versions: list[str] = []
@@ -408,6 +409,9 @@ def kubernetes_rights(terminal: Terminal) -> Finding:
             for right in missing_rights(api, namespace):
                 missing.append(f"{cluster.name}: {right} (to {right.purpose})")
                 is_needed |= not right.is_optional
+            findings = check_cluster(api, rules_of(cluster.kubernetes, namespace, 0))
+            if failed := next((one for one in findings if one.verdict == "FAIL" and one.check != "Rights"), None):
+                return _fail("Kubernetes", f"{cluster.name}: {failed.check}: {failed.detail}", failed.fix)
         except (KubeconfigError, ApiError, ApiUnavailable) as error:
             return _fail("Kubernetes", f"{cluster.name}: {error}", "Correct cluster.kubernetes in corral.yaml.")
     if missing:

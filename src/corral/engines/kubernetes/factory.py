@@ -65,7 +65,7 @@ class KubernetesSection(Protocol):
 def open_engine(setup: EngineSetup) -> KubernetesEngine:
     section: KubernetesSection = setup.section
     access = access_of(section)
-    rules = _rules(section, namespace_of(section, access), setup.log_limit_bytes)
+    rules = rules_of(section, namespace_of(section, access), setup.log_limit_bytes)
     return KubernetesEngine(
         root=setup.root,
         api=ApiClient(access),
@@ -97,7 +97,7 @@ def _default_account(rules: PodRules) -> JobAccount:
     return JobAccount(uid=os.geteuid(), gid=os.getegid())
 
 
-def _rules(section: KubernetesSection, namespace: str, log_limit_bytes: int) -> PodRules:
+def rules_of(section: KubernetesSection, namespace: str, log_limit_bytes: int) -> PodRules:
     return PodRules(
         namespace=namespace,
         fleet=FleetRules(

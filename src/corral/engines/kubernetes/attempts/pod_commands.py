@@ -25,6 +25,7 @@ from corral.engines.kubernetes.attempts.pods import (
     KEY_ANNOTATION,
     START_ANNOTATION,
 )
+from corral.engines.kubernetes.attempts.refusals import is_full_quota, plain_refusal
 from corral.engines.kubernetes.cluster.cache import INSTALLATION_LABEL
 
 log = logging.getLogger("corral.engines.kubernetes")
@@ -96,11 +97,12 @@ class PodCommands:
         except ApiUnavailable as error:
             raise EngineUnavailable(f"Kubernetes: {error}") from error
         except ApiError as refusal:
-            if "exceeded quota" in str(refusal) or refusal.status == 404 or NO_RIGHT.search(str(refusal)):
+            words = plain_refusal(str(refusal), str(body["metadata"].get("namespace", "")))
+            if is_full_quota(str(refusal)) or refusal.status == 404 or NO_RIGHT.search(str(refusal)):
                 # A quota frees up, a namespace can be made, and rights are given. An API server that starts may know of
                 # no rights for a moment.
-                raise EngineUnavailable(f"Kubernetes: {refusal}") from refusal
-            raise LaunchRefused(f"Kubernetes refuses it: {refusal}") from refusal
+                raise EngineUnavailable(f"Kubernetes: {words}") from refusal
+            raise LaunchRefused(f"Kubernetes refuses it: {words}") from refusal
 
     def open_gate(self, name: str) -> None:
         self._patch(name, {"spec": {"schedulingGates": []}})

@@ -1,0 +1,174 @@
+"""`corral init kubernetes`: what it finds in a cluster, and the files that it writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from corral.engines.kubernetes.api.rights import RIGHTS
+from tests.unit.cli.runner import corral
+from tests.unit.engines.kubernetes.api_server import Answer, ApiServer, Asked, answer, api_server, refusal
+from tests.unit.engines.kubernetes.objects import Json, node
+
+CHECKS = ["API server", "Namespace", "Rights", "Nodes", "GPUs", "Trial pod"]
+
+
+class Cluster:
+    """What a new cluster answers."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Json] = [node("gpu1"), node("gpu2")]
+        self.namespaces = {"corral"}
+        #: rights that the account lacks, as verb and resource
+        self.lacks: set[tuple[str, str]] = set()
+        self.on_pod = answer({}, 201)
+        self.created: list[Json] = []
+
+    def respond(self, asked: Asked) -> Answer:
+        if asked.path == "/version":
+            return answer({"gitVersion": "v1.34.2"})
+        if asked.path.endswith("/selfsubjectreviews"):
+            return answer({"status": {"userInfo": {"username": "ada@example.org"}}}, 201)
+        if asked.path.endswith("/selfsubjectaccessreviews"):
+            wanted = asked.body["spec"]["resourceAttributes"]
+            return answer({"status": {"allowed": (wanted["verb"], wanted["resource"]) not in self.lacks}}, 201)
+        if asked.path == "/api/v1/nodes":
+            return answer({"items": self.nodes})
+        if asked.path == "/api/v1/namespaces":
+            self.namespaces.add(asked.body["metadata"]["name"])
+            return answer(asked.body, 201)
+        if asked.path.endswith("/pods"):
+            assert asked.params == {"dryRun": "All"}
+            self.created.append(asked.body)
+            return self.on_pod
+        name = asked.path.rpartition("/")[2]
+        if name in self.namespaces:
+            return answer({"status": {"phase": "Active"}})
+        return refusal(404, f'namespaces "{name}" not found', "NotFound")
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster()
+
+
+@pytest.fixture
+def server(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiServer]:
+    with api_server(cluster.respond) as served:
+        config = {
+            "clusters": [{"name": "k", "cluster": {"server": served.url}}],
+            "contexts": [{"name": "k", "context": {"cluster": "k"}}],
+            "current-context": "k",
+        }
+        (tmp_path / "kubeconfig").write_text(json.dumps(config))
+        monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
+        yield served
+
+
+def findings(*words: str, code: int = 0) -> dict[str, Json]:
+    done = corral("init", "kubernetes", "-o", "json", *words)
+    assert done.exit_code == code, done.stderr
+    return {one["check"]: one for one in json.loads(done.stdout)["items"]}
+
+
+def test_a_cluster_where_everything_is_in_place(server: ApiServer, cluster: Cluster, tmp_path: Path) -> None:
+    found = findings("--directory", str(tmp_path / "lab"))
+    assert list(found) == CHECKS
+    assert [one["verdict"] for one in found.values()] == ["OK"] * len(CHECKS)
+    assert found["API server"]["detail"] == f"v1.34.2 at {server.url}, as ada@example.org"
+    assert found["Nodes"]["detail"] == "2 of 2 nodes can take jobs"
+    assert found["GPUs"]["detail"] == "16 A100-SXM4-80GB"
+    (tried,) = cluster.created
+    assert tried["spec"]["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "1"}
+    written = yaml.safe_load((tmp_path / "lab" / "corral.yaml").read_text())
+    section = {"namespace": "corral", "default_image": "docker.io/library/python:3.12-slim"}
+    assert written == {"cluster": [{"name": "kubernetes", "engine": "kubernetes", "kubernetes": section}]}
+    assert not (tmp_path / "lab" / "rights.yaml").exists()
+    again = corral("init", "kubernetes", "--directory", str(tmp_path / "lab"))
+    assert again.exit_code == 1
+    assert "exists already" in again.stderr
+
+
+def test_rights_that_are_missing_are_written_for_an_administrator(
+    server: ApiServer, cluster: Cluster, tmp_path: Path
+) -> None:
+    cluster.lacks = {("list", "nodes"), ("create", "pods")}
+    found = findings("--directory", str(tmp_path), code=1)
+    assert "create pods (to run jobs)" in found["Rights"]["detail"]
+    assert found["Rights"]["verdict"] == "FAIL"
+    documents = list(yaml.safe_load_all((tmp_path / "rights.yaml").read_text()))
+    assert [(one["kind"], one["metadata"].get("namespace")) for one in documents] == [
+        ("Role", "corral"),
+        ("RoleBinding", "corral"),
+        ("ClusterRole", None),
+        ("ClusterRoleBinding", None),
+    ]
+    granted = {
+        (verb, one, document["kind"] == "ClusterRole")
+        for document in documents
+        for rule in document.get("rules", ())
+        for one in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    assert granted == {(right.verb, right.resource, right.is_for_cluster) for right in RIGHTS}
+    assert documents[1]["subjects"][0]["name"] == "ada@example.org"
+    cluster.lacks = {("patch", "nodes")}
+    assert findings("--check")["Rights"]["verdict"] == "WARN"
+
+
+def test_a_namespace_is_created_on_request_only(server: ApiServer, cluster: Cluster) -> None:
+    missing = findings("--check", "--namespace", "lab", code=1)
+    assert "Trial pod" not in missing
+    assert missing["Namespace"]["fix"] == "kubectl create namespace lab, or use --create-namespace."
+    assert findings("--check", "--namespace", "lab", "--create-namespace")["Namespace"]["verdict"] == "OK"
+    assert cluster.namespaces == {"corral", "lab"}
+
+
+def test_nodes_that_take_no_jobs_and_gpus_that_are_not_there_are_named(server: ApiServer, cluster: Cluster) -> None:
+    cluster.nodes[0]["spec"]["unschedulable"] = True
+    for one in cluster.nodes:
+        one["status"]["capacity"].pop("nvidia.com/gpu")
+    found = findings("--check")
+    assert found["Nodes"]["detail"] == "1 of 2 nodes can take jobs; gpu1: cordoned in Kubernetes"
+    assert (found["GPUs"]["verdict"], found["GPUs"]["detail"]) == ("WARN", "no node reports any")
+    cluster.nodes[1]["spec"]["taints"] = [{"key": "dedicated", "value": "ml", "effect": "NoSchedule"}]
+    none = findings("--check", code=1)
+    assert "gpu2: tainted in Kubernetes: dedicated=ml:NoSchedule" in none["Nodes"]["detail"]
+    assert none["Trial pod"]["detail"] == "not tried: no node can take jobs"
+
+
+def test_a_pod_that_would_be_refused_is_said_in_plain_words(server: ApiServer, cluster: Cluster) -> None:
+    message = 'pods "x" is forbidden: failed quota: compute: must specify limits.memory for: job'
+    cluster.on_pod = refusal(403, message)
+    found = findings("--check", code=1)
+    assert "wants limits.memory of every pod" in found["Trial pod"]["detail"]
+
+
+def test_a_server_in_the_cluster_gets_values_of_the_chart(server: ApiServer, tmp_path: Path) -> None:
+    done = corral("init", "kubernetes", "--inside", "--repository", "example.org/corral", "--directory", str(tmp_path))
+    assert done.exit_code == 0, done.stderr
+    values = yaml.safe_load((tmp_path / "values.yaml").read_text())
+    assert values["image"] == {"repository": "example.org/corral"}
+    assert values["cluster"]["kubernetes"] == {"default_image": "docker.io/library/python:3.12-slim"}
+    assert "helm install corral" in done.stdout + done.stderr
+    assert not (tmp_path / "corral.yaml").exists()
+
+
+def test_a_cluster_that_does_not_answer_and_a_kubeconfig_that_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = corral("init", "kubernetes", "--check", "--kubeconfig", str(tmp_path / "none"))
+    assert missing.exit_code == 1
+    assert "there is no such file" in missing.stderr
+    config = {
+        "clusters": [{"name": "k", "cluster": {"server": "http://127.0.0.1:9"}}],
+        "contexts": [{"name": "k", "context": {"cluster": "k"}}],
+        "current-context": "k",
+    }
+    (tmp_path / "kubeconfig").write_text(json.dumps(config))
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
+    assert findings("--check", code=1)["API server"]["verdict"] == "FAIL"
