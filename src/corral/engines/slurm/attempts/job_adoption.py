@@ -19,7 +19,6 @@ from corral.engines.attempts.instance_messages import Owner
 from corral.engines.slurm.attempts import run_directory, slurm_attempt
 from corral.engines.slurm.attempts.installation import job_secret
 from corral.engines.slurm.attempts.job_comments import remark
-from corral.engines.slurm.attempts.run_directory import Layout
 from corral.engines.slurm.attempts.slurm_attempt import Attempt
 from corral.engines.slurm.attempts.submissions import Submissions
 from corral.engines.slurm.attempts.submitters import give_place
