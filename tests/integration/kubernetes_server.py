@@ -67,7 +67,7 @@ def pods_of(access: KubernetesAccess, server: CorralServer, job: str) -> list[di
 def clean_up(access: KubernetesAccess, server: CorralServer) -> None:
     """Cleans up after a failed test: its pods would take the GPUs of the next one."""
     api = ApiClient(read_kubeconfig([access.kubeconfig]))
-    leftovers.remove(api, NAMESPACE, _installation(server))
+    leftovers.remove(api, [NAMESPACE], _installation(server))
     api.close()
 
 
@@ -75,7 +75,7 @@ def remove_all(access: KubernetesAccess, server: CorralServer) -> None:
     """Cleans up like `clean_up`, for a server with several clusters of Kubernetes."""
     api = ApiClient(read_kubeconfig([access.kubeconfig]))
     for installation in _installations(server):
-        leftovers.remove(api, NAMESPACE, installation)
+        leftovers.remove(api, [NAMESPACE], installation)
     api.close()
 
 

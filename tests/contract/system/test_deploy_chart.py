@@ -73,6 +73,18 @@ def test_the_least_is_a_server_with_a_home_and_its_rights(helm: Path) -> None:
     assert claim == {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "20Gi"}}}
 
 
+def test_each_namespace_of_a_group_has_the_role(helm: Path) -> None:
+    groups = {"vision": "team-vision", "speech": "team-speech", "guests": "platform"}
+    values = {"cluster": {"name": "k", "engine": "kubernetes", "kubernetes": {"group_namespaces": groups}}}
+    command = [str(helm), "template", "lab", str(CHART), "--namespace", "platform", "--values", "-"]
+    done = subprocess.run(command, input=json.dumps(values), capture_output=True, text=True, check=True)
+    roles = [one for one in yaml.safe_load_all(done.stdout) if one and one["kind"] in ("Role", "RoleBinding")]
+    places = sorted((one["kind"], one["metadata"]["namespace"]) for one in roles)
+    namespaces = ["platform", "team-speech", "team-vision"]
+    assert places == [(kind, one) for kind in ("Role", "RoleBinding") for one in namespaces]
+    assert all(one.get("rules", roles[0]["rules"]) == roles[0]["rules"] for one in roles)
+
+
 def test_the_configuration_names_the_namespace_and_a_shared_home(helm: Path) -> None:
     text = render(helm, EVERYTHING)["ConfigMap", "lab-corral"]["data"]["corral.yaml"]
 

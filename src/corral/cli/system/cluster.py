@@ -122,12 +122,12 @@ def clean(
     from corral.engines.kubernetes.api.kubeconfig import KubeconfigError
 
     try:
-        api, namespace = _kubernetes_api(name)
-        found = leftovers.installations(api, namespace)
+        api, namespaces = _kubernetes_api(name)
+        found = leftovers.installations(api, namespaces)
         if installation is not None and installation in found:
             what = _counted(found[installation])
             terminal.confirm(f"End and remove {what} of installation {installation} in {name}?", assume_yes=yes)
-            removed = leftovers.remove(api, namespace, installation)
+            removed = leftovers.remove(api, namespaces, installation)
             text = f"Removed of {installation}: {_counted(removed)}."
             terminal.answer({"installation": installation, **removed}, text)
             return
@@ -150,10 +150,10 @@ def _counted(kinds: Mapping[str, int]) -> str:
     return ", ".join(formats.count(number, kind.removesuffix("s")) for kind, number in sorted(kinds.items()))
 
 
-def _kubernetes_api(name: str) -> tuple[ApiClient, str]:
-    """Access to a cluster of the configuration, and its namespace. Raises KubeconfigError."""
+def _kubernetes_api(name: str) -> tuple[ApiClient, tuple[str, ...]]:
+    """Access to a cluster of the configuration, and the namespaces of its jobs. Raises KubeconfigError."""
     from corral.engines.kubernetes.api.client import ApiClient
-    from corral.engines.kubernetes.factory import access_of, namespace_of
+    from corral.engines.kubernetes.factory import access_of, namespace_of, rules_of
     from corral.server.settings.settings_sources import load_settings
 
     clusters = {one.name: one.kubernetes for one in load_settings().cluster if one.engine == "kubernetes"}
@@ -161,7 +161,7 @@ def _kubernetes_api(name: str) -> tuple[ApiClient, str]:
         hint = f"The Kubernetes clusters are: {formats.listed(list(clusters)) or 'none'}."
         raise WrongUsage(f"{name!r} is not a Kubernetes cluster of the configuration", hint=hint)
     access = access_of(clusters[name])
-    return ApiClient(access), namespace_of(clusters[name], access)
+    return ApiClient(access), rules_of(clusters[name], namespace_of(clusters[name], access), 0).namespaces
 
 
 def _row(terminal: Terminal, part: PartStatusView) -> Sequence[str]:

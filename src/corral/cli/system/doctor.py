@@ -391,7 +391,7 @@ def kubernetes_rights(terminal: Terminal) -> Finding:
         return _ok("Kubernetes", "no cluster of it is configured")
     from corral.engines.kubernetes.api.client import ApiClient, ApiError, ApiUnavailable
     from corral.engines.kubernetes.api.kubeconfig import KubeconfigError
-    from corral.engines.kubernetes.api.rights import missing_rights
+    from corral.engines.kubernetes.api.rights import missing_in
     from corral.engines.kubernetes.attempts.pod_rules import NO_HOME
     from corral.engines.kubernetes.cluster_checks import check_cluster
     from corral.engines.kubernetes.factory import access_of, namespace_of, rules_of
@@ -403,13 +403,15 @@ def kubernetes_rights(terminal: Terminal) -> Finding:
     for cluster in found:
         try:
             access = access_of(cluster.kubernetes)
-            namespace = namespace_of(cluster.kubernetes, access)
+            rules = rules_of(cluster.kubernetes, namespace_of(cluster.kubernetes, access), 0)
             api = ApiClient(access)
-            versions.append(f"{cluster.name}: {api.get('/version')['gitVersion']}, namespace {namespace}")
-            for right in missing_rights(api, namespace):
-                missing.append(f"{cluster.name}: {right} (to {right.purpose})")
+            places = f"namespace{'s' if len(rules.namespaces) > 1 else ''} {', '.join(rules.namespaces)}"
+            versions.append(f"{cluster.name}: {api.get('/version')['gitVersion']}, {places}")
+            for namespace, right in missing_in(api, rules.namespaces):
+                where = f" in {namespace}" if namespace and len(rules.namespaces) > 1 else ""
+                missing.append(f"{cluster.name}: {right}{where} (to {right.purpose})")
                 is_needed |= not right.is_optional
-            findings = check_cluster(api, rules_of(cluster.kubernetes, namespace, 0))
+            findings = check_cluster(api, rules)
             if failed := next((one for one in findings if one.verdict == "FAIL" and one.check != "Rights"), None):
                 return _fail("Kubernetes", f"{cluster.name}: {failed.check}: {failed.detail}", failed.fix)
         except (KubeconfigError, ApiError, ApiUnavailable) as error:

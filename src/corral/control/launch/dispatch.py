@@ -59,7 +59,9 @@ class Dispatch:
             if job is not None and job.allocation is not None and job.attempt_id == instruction.attempt_id:
                 spec = state.specs.get(job.id) or self._read_spec(state, job.id)
                 env = {**self._workspace.env(job.id), **checkpoint_env(self._policies.checkpoints, spec)}
-                order = launch_order(job, spec, state.snapshot.nodes, env, state.snapshot.volumes)
+                member = state.snapshot.memberships.get(job.user)
+                group = member.group if member is not None else None
+                order = launch_order(job, spec, state.snapshot.nodes, env, state.snapshot.volumes, group)
                 outbox.put(LaunchEffect(order=order))
         else:
             outbox.put(StopEffect(attempt_id=instruction.attempt_id, grace_seconds=instruction.grace_seconds))

@@ -19,6 +19,7 @@ def launch_order(
     nodes: Mapping[str, Node],
     env: Mapping[str, str],
     volumes: Mapping[str, Volume] = MappingProxyType({}),
+    group: str | None = None,
 ) -> LaunchOrder:
     """`env` comes from the platform and cannot be overridden by the job."""
     assert job.allocation is not None
@@ -57,6 +58,7 @@ def launch_order(
         secrets=spec.secrets,
         has_app=spec.has_app,
         git=_git_order(spec),
+        group=group,
     )
 
 

@@ -152,6 +152,8 @@ class LaunchOrder:
     secret_env: Mapping[str, str] = field(default_factory=dict, repr=False)
     #: the account of the operating system that the processes belong to; None means the server's own
     os_user: str | None = None
+    #: the group of its user
+    group: str | None = None
 
 
 class AttemptPhase(StrEnum):

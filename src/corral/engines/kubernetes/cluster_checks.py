@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from corral.control.ports import Instance, LaunchOrder, LaunchRefused
@@ -23,7 +23,7 @@ from corral.engines.kubernetes.api.client import (
     Json,
 )
 from corral.engines.kubernetes.api.objects import name_of
-from corral.engines.kubernetes.api.rights import missing_rights
+from corral.engines.kubernetes.api.rights import missing_in
 from corral.engines.kubernetes.attempts.pod_rules import PodRules
 from corral.engines.kubernetes.attempts.pods import PodOwner, make_pod
 from corral.engines.kubernetes.attempts.refusals import plain_refusal
@@ -54,16 +54,17 @@ def check_cluster(api: ApiClient, rules: PodRules) -> Iterator[ClusterFinding]:
     """Stops after a finding without which the others mean nothing. Raises nothing of the API server."""
     try:
         yield _server(api)
-        namespace = _namespace(api, rules.namespace)
-        yield namespace
-        yield _rights(api, rules.namespace)
+        found = {one: _namespace(api, one) for one in rules.namespaces}
+        yield from found.values()
+        yield _rights(api, rules.namespaces)
         nodes = _nodes(api)
         if nodes is not None:
             seen = nodes_seen(nodes, {}, {}, (), rules.fleet)
             yield _readiness(nodes, seen, rules)
             yield _gpus(seen)
-            if namespace.verdict is not Verdict.FAIL:
-                yield _trial(api, nodes, seen, rules)
+            for one, finding in found.items():
+                if finding.verdict is not Verdict.FAIL:
+                    yield _trial(api, nodes, seen, replace(rules, namespace=one))
     except (ApiError, ApiUnavailable) as error:
         fix = "`kubectl --kubeconfig FILE get --raw /version` must answer; name another file or --context."
         yield _fail("API server", f"{api.access.server}: {error}", fix)
@@ -104,12 +105,16 @@ def _namespace(api: ApiClient, name: str) -> ClusterFinding:
     return _ok("Namespace", name)
 
 
-def _rights(api: ApiClient, namespace: str) -> ClusterFinding:
-    missing = list(missing_rights(api, namespace))
+def _rights(api: ApiClient, namespaces: Sequence[str]) -> ClusterFinding:
+    missing = list(missing_in(api, namespaces))
     if not missing:
         return _ok("Rights", "all that corral uses")
-    text = "; ".join(f"{right} (to {right.purpose})" for right in missing)
-    if all(right.is_optional for right in missing):
+    is_one = len(namespaces) == 1
+    text = "; ".join(
+        f"{right}{f' in {namespace}' if namespace and not is_one else ''} (to {right.purpose})"
+        for namespace, right in missing
+    )
+    if all(right.is_optional for _, right in missing):
         return _warn("Rights", f"missing, and corral works without: {text}", RIGHTS_FIX)
     return _fail("Rights", f"missing: {text}", RIGHTS_FIX)
 
@@ -173,8 +178,9 @@ def _trial(api: ApiClient, nodes: Sequence[Json], seen: Sequence[Node], rules: P
     except (ApiError, LaunchRefused) as refusal:
         fix = "A job would be refused in the same words: change what they name, or the settings of the cluster."
         return _fail("Trial pod", plain_refusal(str(refusal), rules.namespace), fix)
+    where = "" if len(rules.namespaces) == 1 else f" (namespace {rules.namespace})"
     with_gpu = "with a GPU" if gpus else "without a GPU"
-    return _ok("Trial pod", f"the API server accepts a pod {with_gpu} on {ready[0].id}; none was made")
+    return _ok("Trial pod", f"the API server accepts a pod {with_gpu} on {ready[0].id}; none was made{where}")
 
 
 def _ok(check: str, detail: str) -> ClusterFinding:

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable
 
 from corral.control.ports import EngineUnavailable
 from corral.engines.kubernetes import pod_adoption
-from corral.engines.kubernetes.api.objects import annotations_of, name_of
+from corral.engines.kubernetes.api.objects import annotations_of
 from corral.engines.kubernetes.attempts import pod_attempt
 from corral.engines.kubernetes.attempts.pod_attempt import Attempt, clock
+from corral.engines.kubernetes.attempts.pod_refs import ref_of
 from corral.engines.kubernetes.attempts.pods import ATTEMPT_LABEL
 from corral.engines.kubernetes.attempts.records import Records
 from corral.engines.kubernetes.cluster.watches import ClusterWatches
@@ -91,7 +92,8 @@ class EarlierAttempts:
             if not self.may_adopt:
                 return adopted
             pods = list(self._watches.pods.own().values())
-            for attempt_id, document in pod_adoption.documents(pods, self._records.installation, clock()):
+            installation, home = self._records.installation, self._watches.pods.namespaces[0]
+            for attempt_id, document in pod_adoption.documents(pods, installation, home, clock()):
                 if self._attempts.get(attempt_id) is None and not self._records.was_ordered(attempt_id):
                     attempt = pod_attempt.record(self._records, attempt_id, document)
                     pod_attempt.note(self._records, attempt, {"created": clock()}, sync=True)
@@ -100,7 +102,7 @@ class EarlierAttempts:
                     log.warning("attempt %s runs in Kubernetes without a record: it is taken up again", attempt_id)
             for pod in pods:
                 if self._attempts.get(annotations_of(pod).get(ATTEMPT_LABEL, "")) is None:
-                    self._removals.add(name_of(pod))
+                    self._removals.add(ref_of(pod, home))
             self._records.note_adopted()
             self.may_adopt = False
         self._look_at(attempt.id for attempt in adopted)

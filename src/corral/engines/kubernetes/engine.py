@@ -36,13 +36,14 @@ from corral.engines.attempts.fold_worker import QUIET_SECONDS, FoldHomes, FoldWo
 from corral.engines.fence import Fence
 from corral.engines.forgetting import forget_each
 from corral.engines.kubernetes.api.client import ApiClient, Json
-from corral.engines.kubernetes.api.objects import annotations_of, joined, name_of
+from corral.engines.kubernetes.api.objects import annotations_of, joined
 from corral.engines.kubernetes.api.streams import Streams
 from corral.engines.kubernetes.attempts import pod_attempt
 from corral.engines.kubernetes.attempts.job_accounts import JobAccount, JobAccounts
 from corral.engines.kubernetes.attempts.log_streams import LogStreams
 from corral.engines.kubernetes.attempts.pod_attempt import Attempt, clock
 from corral.engines.kubernetes.attempts.pod_commands import NameTaken, PodCommands
+from corral.engines.kubernetes.attempts.pod_refs import ref_of
 from corral.engines.kubernetes.attempts.pod_rules import PodRules
 from corral.engines.kubernetes.attempts.pods import ATTEMPT_LABEL, check_order, is_safe_id
 from corral.engines.kubernetes.attempts.records import Records
@@ -135,6 +136,7 @@ class KubernetesEngine:
             root=self._records.root,
             installation=self._records.installation,
             rules=self._rules,
+            more_namespaces=self._attempts.namespaces(self._rules.namespace),
             pod_changed=self._pod_changed,
             pod_removed=self._pod_removed,
             nodes_changed=self._nodes_changed,
@@ -347,7 +349,7 @@ class KubernetesEngine:
             # The pod of an attempt that was taken back may appear after that.
             is_unknown = attempt is None and not self._earlier.may_adopt
             if is_unknown or (attempt is not None and attempt.verdict is not None):
-                self._removals.add(name_of(pod))
+                self._removals.add(ref_of(pod, self._rules.namespace))
         self._watcher.look_at([attempt_id])
 
     def _pod_removed(self, name: str) -> None:

@@ -27,6 +27,8 @@ class KubernetesSection(Protocol):
     @property
     def namespace(self) -> str | None: ...
     @property
+    def group_namespaces(self) -> Mapping[str, str]: ...
+    @property
     def default_image(self) -> str: ...
     @property
     def pull_credentials(self) -> tuple[str, ...]: ...
@@ -100,6 +102,7 @@ def _default_account(rules: PodRules) -> JobAccount:
 def rules_of(section: KubernetesSection, namespace: str, log_limit_bytes: int) -> PodRules:
     return PodRules(
         namespace=namespace,
+        group_namespaces=section.group_namespaces,
         fleet=FleetRules(
             gpu_resources=section.gpu_resources,
             selector=section.node_selector,

@@ -7,36 +7,39 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import product
 
 from corral.engines.kubernetes.api.client import ApiClient, ApiForbidden, ApiNotFound, Json
 from corral.engines.kubernetes.api.objects import annotations_of, labels_of, name_of
 from corral.engines.kubernetes.attempts.pod_commands import PodCommands
+from corral.engines.kubernetes.attempts.pod_refs import ref_of
 from corral.engines.kubernetes.cluster.cache import INSTALLATION_LABEL
 from corral.engines.kubernetes.cluster.nodes import WITHHELD
 
 _SELECTOR = {"labelSelector": f"app.kubernetes.io/managed-by=corral,{INSTALLATION_LABEL}"}
 
 
-def installations(api: ApiClient, namespace: str) -> dict[str, Counter[str]]:
+def installations(api: ApiClient, namespaces: Sequence[str]) -> dict[str, Counter[str]]:
     """How many pods and secrets each installation has there. Raises ApiError and ApiUnavailable."""
     found: dict[str, Counter[str]] = {}
-    for kind, one in _objects(api, namespace):
+    for kind, one in _objects(api, namespaces):
         found.setdefault(labels_of(one)[INSTALLATION_LABEL], Counter())[kind] += 1
     return found
 
 
-def remove(api: ApiClient, namespace: str, installation: str) -> Counter[str]:
+def remove(api: ApiClient, namespaces: Sequence[str], installation: str) -> Counter[str]:
     """End and remove everything of an installation; how much it was. Raises EngineUnavailable."""
-    commands = PodCommands(api, namespace)
+    home = namespaces[0]
+    commands = PodCommands(api, home)
     removed: Counter[str] = Counter()
-    for kind, one in _objects(api, namespace):
+    for kind, one in _objects(api, namespaces):
         if labels_of(one)[INSTALLATION_LABEL] != installation:
             continue
         if kind == "pods":
             commands.remove(one)
         else:
-            commands.remove_secret(name_of(one))
+            commands.remove_secret(ref_of(one, home))
         removed[kind] += 1
     return removed
 
@@ -50,8 +53,8 @@ def withheld_nodes(api: ApiClient) -> list[str]:
     return sorted(name_of(node) for node in nodes if WITHHELD in annotations_of(node))
 
 
-def _objects(api: ApiClient, namespace: str) -> Iterator[tuple[str, Json]]:
-    for kind in ("pods", "secrets"):
+def _objects(api: ApiClient, namespaces: Sequence[str]) -> Iterator[tuple[str, Json]]:
+    for namespace, kind in product(namespaces, ("pods", "secrets")):
         # This account may have no right to list secrets, as jobs without logins need none.
         with contextlib.suppress(ApiForbidden, ApiNotFound):
             for one in api.get(f"/api/v1/namespaces/{namespace}/{kind}", _SELECTOR)["items"]:

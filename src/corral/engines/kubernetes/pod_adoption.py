@@ -12,6 +12,7 @@ from typing import Any
 from corral.engines.kubernetes.api.client import Json
 from corral.engines.kubernetes.api.objects import annotations_of, labels_of, moment, name_of
 from corral.engines.kubernetes.attempts.pod_commands import key_of
+from corral.engines.kubernetes.attempts.pod_refs import ref_of
 from corral.engines.kubernetes.attempts.pods import (
     ATTEMPT_LABEL,
     GPUS_ANNOTATION,
@@ -25,8 +26,9 @@ from corral.engines.kubernetes.attempts.pods import (
 )
 
 
-def documents(pods: Iterable[Json], installation: str, now: float) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The first note of each attempt whose pods are all there, as `pod_attempt.create` writes it, with its id."""
+def documents(pods: Iterable[Json], installation: str, home: str, now: float) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The first note of each attempt whose pods are all there, as `pod_attempt.create` writes it, with its id. `home`
+    is the engine's own namespace."""
     found: dict[str, dict[int, Json]] = {}
     for pod in pods:
         attempt_id, rank = annotations_of(pod).get(ATTEMPT_LABEL, ""), labels_of(pod).get(RANK_LABEL, "")
@@ -34,18 +36,21 @@ def documents(pods: Iterable[Json], installation: str, now: float) -> Iterator[t
             found.setdefault(attempt_id, {})[int(rank)] = pod
     for attempt_id, ranks in found.items():
         try:
-            document = _document(attempt_id, ranks, installation, now)
+            document = _document(attempt_id, ranks, installation, home, now)
         except (KeyError, IndexError, TypeError, ValueError):
             continue  # made by an older version, or by another user of Kubernetes
         if document is not None:
             yield attempt_id, document
 
 
-def _document(attempt_id: str, ranks: Mapping[int, Json], installation: str, now: float) -> dict[str, Any] | None:
+def _document(
+    attempt_id: str, ranks: Mapping[int, Json], installation: str, home: str, now: float
+) -> dict[str, Any] | None:
     """The attempt of these pods; None if a pod is missing, or if they are not of the same launch."""
     size = int(annotations_of(ranks[0])[SIZE_ANNOTATION])
     keys = {key_of(pod) for pod in ranks.values()}
-    if sorted(ranks) != list(range(size)) or len(keys) != 1 or "" in keys:
+    namespaces = {pod["metadata"].get("namespace") for pod in ranks.values()}
+    if sorted(ranks) != list(range(size)) or len(keys) != 1 or "" in keys or len(namespaces) != 1:
         return None
     pods = [ranks[rank] for rank in range(size)]
     pulls = {one["name"] for one in pods[0]["spec"].get("imagePullSecrets") or ()}
@@ -57,7 +62,7 @@ def _document(attempt_id: str, ranks: Mapping[int, Json], installation: str, now
         "grace_seconds": float(pods[0]["spec"]["terminationGracePeriodSeconds"]),
         "limit_seconds": limit_of_program(pods[0]),
         "created_at": min(moment(pod["metadata"].get("creationTimestamp")) or now for pod in pods),
-        "pods": [name_of(pod) for pod in pods],
+        "pods": [ref_of(pod, home) for pod in pods],
         "key": keys.pop(),
         "has_login": secret_name(installation, attempt_id) in pulls,
         "has_secrets": env_secret_name(installation, attempt_id) in secrets,

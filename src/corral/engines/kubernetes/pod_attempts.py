@@ -8,6 +8,7 @@ from collections.abc import Set
 
 from corral.engines.kubernetes.attempts import pod_attempt
 from corral.engines.kubernetes.attempts.pod_attempt import Attempt
+from corral.engines.kubernetes.attempts.pod_refs import namespace_of
 from corral.engines.kubernetes.attempts.records import Records
 
 log = logging.getLogger("corral.engines.kubernetes")
@@ -40,6 +41,10 @@ class PodAttempts:
     def remove(self, attempt_id: str) -> None:
         with self.lock:
             del self._attempts[attempt_id]
+
+    def namespaces(self, home: str) -> set[str]:
+        """The namespaces of their pods; `home` is the engine's own."""
+        return {namespace_of(pod, home) for attempt in self.all() for pod in attempt.pods}
 
     def with_pod(self, name: str) -> list[str]:
         """The ids of the attempts that have a pod of this name."""

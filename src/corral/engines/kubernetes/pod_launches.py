@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from corral.control.ports import AttemptTaken, EngineUnavailable, LaunchOrder
 from corral.engines.kubernetes.api.client import Json
-from corral.engines.kubernetes.api.objects import name_of
 from corral.engines.kubernetes.attempts import pod_attempt
 from corral.engines.kubernetes.attempts.job_accounts import JobAccounts
 from corral.engines.kubernetes.attempts.pod_attempt import Attempt, clock
 from corral.engines.kubernetes.attempts.pod_commands import EarlierPod, PodCommands
+from corral.engines.kubernetes.attempts.pod_refs import namespace_of, ref, ref_of
 from corral.engines.kubernetes.attempts.pod_rules import PodRules
 from corral.engines.kubernetes.attempts.pods import PodOwner, make_pod, make_secrets, pod_name
 from corral.engines.kubernetes.attempts.records import Records
@@ -47,7 +48,11 @@ class PodLaunches:
         if self._records.was_ordered(order.attempt_id):
             raise AttemptTaken(order.attempt_id)
         installation = self._records.installation
-        names = tuple(pod_name(installation, order.attempt_id, one.rank) for one in order.instances)
+        namespace = self._rules.namespace_of(order.group)
+        names = tuple(
+            ref(namespace, pod_name(installation, order.attempt_id, one.rank), self._rules.namespace)
+            for one in order.instances
+        )
         return pod_attempt.create(self._records, order, names, clock())
 
     def create(self, order: LaunchOrder, attempt: Attempt, term: int) -> None:
@@ -61,9 +66,11 @@ class PodLaunches:
             uid=account.uid,
             gid=account.gid,
         )
-        pods = self._pods(order, owner)
-        for secret in make_secrets(order, self._rules, owner):
-            self._records.note_secret(name_of(secret))
+        # As recorded: the group may have another namespace by now.
+        rules = replace(self._rules, namespace=namespace_of(attempt.pods[0], self._rules.namespace))
+        pods = self._pods(order, rules, owner)
+        for secret in make_secrets(order, rules, owner):
+            self._records.note_secret(ref_of(secret, self._rules.namespace))
             self._commands.create_secret(secret)
         for pod in pods:
             if attempt.is_over:
@@ -71,17 +78,17 @@ class PodLaunches:
             try:
                 self._commands.create(pod)
             except EarlierPod as earlier:
-                self._remove_pod(name_of(pod))
+                self._remove_pod(ref_of(pod, self._rules.namespace))
                 raise EngineUnavailable(f"Kubernetes: {earlier}: it is removed") from earlier
 
-    def _pods(self, order: LaunchOrder, owner: PodOwner) -> list[Json]:
+    def _pods(self, order: LaunchOrder, rules: PodRules, owner: PodOwner) -> list[Json]:
         return [
             make_pod(
                 order,
                 one,
-                self._rules,
+                rules,
                 owner,
-                gpus=gpus_asked(self._nodes.get(one.node), one.gpu_ids, self._rules.fleet),
+                gpus=gpus_asked(self._nodes.get(one.node), one.gpu_ids, rules.fleet),
                 places=self._storage,
             )
             for one in order.instances

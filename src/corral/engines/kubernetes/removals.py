@@ -11,6 +11,7 @@ from corral.engines.kubernetes.api.client import Json
 from corral.engines.kubernetes.api.objects import labels_of
 from corral.engines.kubernetes.attempts.pod_attempt import Attempt
 from corral.engines.kubernetes.attempts.pod_commands import PodCommands
+from corral.engines.kubernetes.attempts.pod_refs import namespace_of, ref
 from corral.engines.kubernetes.attempts.pods import env_secret_name, secret_name
 from corral.engines.kubernetes.attempts.records import Records
 from corral.engines.kubernetes.cluster.cache import INSTALLATION_LABEL
@@ -73,4 +74,7 @@ class Removals:
     def _names(self, attempt: Attempt) -> list[str]:
         """The secrets of an attempt."""
         kinds = ((attempt.has_login, secret_name), (attempt.has_secrets, env_secret_name))
-        return [name(self._records.installation, attempt.id) for has_one, name in kinds if has_one]
+        home = self._commands.home
+        namespace = namespace_of(attempt.pods[0], home)
+        names = (name(self._records.installation, attempt.id) for has_one, name in kinds if has_one)
+        return [ref(namespace, name, home) for name in names]

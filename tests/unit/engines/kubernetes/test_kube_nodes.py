@@ -165,7 +165,7 @@ def test_gpus_that_a_kubelet_does_not_report_after_its_start_are_remembered(
 
 def test_a_pod_whose_label_was_taken_away_is_not_ours_any_more() -> None:
     removed: list[str] = []
-    cache = PodCache("me", "default", lambda _: None, removed.append, NONE)
+    cache = PodCache("me", ("default",), lambda _: None, removed.append, NONE)
     cache.replace([gpu_pod("mine", 4, labels={INSTALLATION_LABEL: "me"})])
     cache.put(gpu_pod("mine", 4))
     assert (removed, cache.get("mine")) == (["mine"], None)
@@ -175,7 +175,7 @@ def test_a_pod_whose_label_was_taken_away_is_not_ours_any_more() -> None:
 def test_changes_are_reported_after_the_trouble_is_over() -> None:
     """Callbacks read nothing during an outage: a missed end would be missed for ever."""
     troubles: list[str] = []
-    cache = PodCache("me", "default", lambda _: troubles.append(cache.trouble), lambda _: None, NONE)
+    cache = PodCache("me", ("default",), lambda _: troubles.append(cache.trouble), lambda _: None, NONE)
     cache.failed(RuntimeError("no answer"))
     cache.replace([gpu_pod("mine", 4, labels={INSTALLATION_LABEL: "me"})])
     assert troubles == [""]
@@ -215,7 +215,7 @@ def gpu_pod(name: str, count: int, **more: object) -> Json:
 
 def test_pods_of_others_are_summed_by_node_at_the_cost_of_each_change() -> None:
     changed: list[str] = []
-    cache = PodCache("me", "default", lambda one: changed.append(one["metadata"]["name"]), changed.append, NONE)
+    cache = PodCache("me", ("default",), lambda one: changed.append(one["metadata"]["name"]), changed.append, NONE)
     mine = gpu_pod("mine", 4, labels={INSTALLATION_LABEL: "me"})
     cache.replace([gpu_pod("a", 1), gpu_pod("b", 2, node=None), gpu_pod("c", 3, phase="Succeeded"), mine])
     assert cache.others()["gpu1"]["nvidia.com/gpu"] == 1

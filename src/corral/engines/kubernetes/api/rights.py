@@ -3,7 +3,7 @@ and roles are written from it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from corral.engines.kubernetes.api.client import ApiClient, Json
@@ -66,11 +66,13 @@ RIGHTS: tuple[Right, ...] = (
 )
 
 
-def missing_rights(api: ApiClient, namespace: str) -> Iterator[Right]:
-    """Yields the rights that this account lacks. Raises ApiError and ApiUnavailable."""
+def missing_in(api: ApiClient, namespaces: Sequence[str]) -> Iterator[tuple[str, Right]]:
+    """Yields the rights that this account lacks, each with its namespace; "" for the cluster. Raises ApiError and
+    ApiUnavailable."""
     for right in RIGHTS:
-        if not _has(api, right, namespace):
-            yield right
+        for namespace in ("",) if right.is_for_cluster else namespaces:
+            if not _has(api, right, namespace):
+                yield namespace, right
 
 
 def _has(api: ApiClient, right: Right, namespace: str) -> bool:

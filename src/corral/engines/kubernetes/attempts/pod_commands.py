@@ -18,6 +18,7 @@ from corral.engines.kubernetes.api.client import (
 )
 from corral.engines.kubernetes.api.exec import run_in_pod
 from corral.engines.kubernetes.api.objects import annotations_of, labels_of, name_of
+from corral.engines.kubernetes.attempts.pod_refs import parts, ref_of
 from corral.engines.kubernetes.attempts.pods import (
     ATTEMPT_LABEL,
     CONTAINER,
@@ -56,23 +57,23 @@ class PodCommands:
     def __init__(self, api: ApiClient, namespace: str, check: Callable[[], None] = lambda: None) -> None:
         self._api = api
         self._check = check
-        self._pods = f"/api/v1/namespaces/{namespace}/pods"
-        self._secrets = f"/api/v1/namespaces/{namespace}/secrets"
+        #: the namespace of references without one
+        self.home = namespace
 
     def api_path(self, pod: Json) -> str:
-        return f"{self._pods}/{name_of(pod)}"
+        return self._pod(ref_of(pod, self.home))
 
-    def log_path(self, name: str) -> str:
-        return f"{self._pods}/{name}/log"
+    def log_path(self, reference: str) -> str:
+        return f"{self._pod(reference)}/log"
 
     def create(self, pod: Json) -> None:
         """Creates a pod. An existing one counts if it is this attempt's. Raises NameTaken, EarlierPod, LaunchRefused
         and EngineUnavailable.
         """
         try:
-            self._create(self._pods, pod)
+            self._create("pods", pod)
         except ApiConflict:
-            there = asked(lambda: self._api.get(f"{self._pods}/{name_of(pod)}"))
+            there = asked(lambda: self._api.get(self.api_path(pod)))
             message = f"there is a pod {name_of(pod)} in Kubernetes that is not this attempt's"
             if _owner(there) != _owner(pod):
                 raise NameTaken(message) from None
@@ -81,15 +82,16 @@ class PodCommands:
 
     def create_secret(self, secret: Json) -> None:
         try:
-            self._create(self._secrets, secret)
+            self._create("secrets", secret)
         except ApiConflict:
             return
 
-    def _create(self, path: str, body: Json) -> None:
+    def _create(self, kind: str, body: Json) -> None:
         """Raises ApiConflict, LaunchRefused and EngineUnavailable."""
         self._check()
+        namespace = body["metadata"].get("namespace") or self.home
         try:
-            self._api.create(path, body)
+            self._api.create(f"/api/v1/namespaces/{namespace}/{kind}", body)
         except ApiConflict as conflict:
             if conflict.reason == "AlreadyExists":
                 raise
@@ -97,7 +99,7 @@ class PodCommands:
         except ApiUnavailable as error:
             raise EngineUnavailable(f"Kubernetes: {error}") from error
         except ApiError as refusal:
-            words = plain_refusal(str(refusal), str(body["metadata"].get("namespace", "")))
+            words = plain_refusal(str(refusal), namespace)
             if is_full_quota(str(refusal)) or refusal.status == 404 or NO_RIGHT.search(str(refusal)):
                 # A quota frees up, a namespace can be made, and rights are given. An API server that starts may know of
                 # no rights for a moment.
@@ -114,13 +116,13 @@ class PodCommands:
             self._patch(name, body)
 
     def stop(self, name: str, grace_seconds: int) -> None:
-        self._delete(f"{self._pods}/{name}", {"gracePeriodSeconds": grace_seconds})
+        self._delete(self._pod(name), {"gracePeriodSeconds": grace_seconds})
 
     def kill(self, name: str) -> None:
         """End all processes of the job now. A kubelet does not shorten a grace time that has begun."""
         self._check()
         try:
-            run_in_pod(self._api.access, f"{self._pods}/{name}", CONTAINER, ("/bin/sh", "-c", "kill -KILL -1"))
+            run_in_pod(self._api.access, self._pod(name), CONTAINER, ("/bin/sh", "-c", "kill -KILL -1"))
         except ApiUnavailable as error:
             raise EngineUnavailable(f"Kubernetes: {error}") from error
         except ApiError as refusal:
@@ -132,7 +134,7 @@ class PodCommands:
         self._check()
         body: Json = {"preconditions": {"resourceVersion": pod["metadata"]["resourceVersion"]}}
         try:
-            self._api.delete(f"{self._pods}/{name_of(pod)}", body)
+            self._api.delete(self.api_path(pod), body)
         except ApiNotFound:
             return True
         except ApiConflict:
@@ -143,34 +145,41 @@ class PodCommands:
 
     def find(self, name: str) -> Json | None:
         """Asked of the API server, which knows more than a watch that lags. Raises EngineUnavailable."""
-        return asked(lambda: self._tolerant(lambda: self._api.get(f"{self._pods}/{name}"))) or None
+        return asked(lambda: self._tolerant(lambda: self._api.get(self._pod(name)))) or None
 
     def remove(self, pod: Json) -> None:
         """The end is recorded: let the pod go. A pod that still runs is removed by its kubelet when it has ended; one
         that was not placed or is over goes at once. A new pod of the same name and finalizers of others stay."""
         self._check()
-        name, uid = name_of(pod), pod["metadata"]["uid"]
+        path, uid = self.api_path(pod), pod["metadata"]["uid"]
         finalizers = pod["metadata"].get("finalizers") or ()
         try:
-            self._api.delete(f"{self._pods}/{name}", {"preconditions": {"uid": uid}})
+            self._api.delete(path, {"preconditions": {"uid": uid}})
             if FINALIZER in finalizers:
                 kept = [one for one in finalizers if one != FINALIZER]
-                self._api.patch(f"{self._pods}/{name}", {"metadata": {"uid": uid, "finalizers": kept or None}})
+                self._api.patch(path, {"metadata": {"uid": uid, "finalizers": kept or None}})
         except ApiNotFound:
             return
         except ApiConflict as conflict:
-            there = self.find(name)
+            there = self.find(ref_of(pod, self.home))
             if there is not None and there["metadata"]["uid"] == uid:
                 raise EngineUnavailable(f"Kubernetes: {conflict}") from conflict
         except (ApiError, ApiUnavailable) as error:
             raise EngineUnavailable(f"Kubernetes: {error}") from error
 
     def remove_secret(self, name: str) -> None:
-        self._delete(f"{self._secrets}/{name}", {})
+        self._delete(self._path("secrets", name), {})
+
+    def _pod(self, reference: str) -> str:
+        return self._path("pods", reference)
+
+    def _path(self, kind: str, reference: str) -> str:
+        namespace, name = parts(reference, self.home)
+        return f"/api/v1/namespaces/{namespace}/{kind}/{name}"
 
     def _patch(self, name: str, body: Json) -> None:
         self._check()
-        asked(lambda: self._tolerant(lambda: self._api.patch(f"{self._pods}/{name}", body)))
+        asked(lambda: self._tolerant(lambda: self._api.patch(self._pod(name), body)))
 
     def _delete(self, path: str, body: Json) -> None:
         self._check()

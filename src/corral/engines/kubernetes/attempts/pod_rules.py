@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from corral.engines.attempts.log_segments import DEFAULT_LIMIT_BYTES
@@ -48,7 +49,10 @@ def parse_claim(text: str) -> ClaimMount:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PodRules:
+    #: the namespace of jobs whose group has none of its own
     namespace: str = "default"
+    #: the namespaces of groups
+    group_namespaces: Mapping[str, str] = field(default_factory=dict)
     fleet: FleetRules = field(default_factory=FleetRules)
     #: the image of jobs that name none; "" means that they are refused
     default_image: str = ""
@@ -75,6 +79,14 @@ class PodRules:
     #: the namespace whose pods are believed to be exporters of readings; "" means none
     exporter_namespace: str = ""
     log_limit_bytes: int = DEFAULT_LIMIT_BYTES
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        """All of them, each once."""
+        return tuple(dict.fromkeys((self.namespace, *self.group_namespaces.values())))
+
+    def namespace_of(self, group: str | None) -> str:
+        return self.group_namespaces.get(group or "", self.namespace)
 
     @property
     def note(self) -> str:

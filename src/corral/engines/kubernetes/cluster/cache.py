@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from corral.engines.kubernetes.api.client import Json
 from corral.engines.kubernetes.api.objects import condition, is_over, labels_of, name_of, requests_of
+from corral.engines.kubernetes.attempts.pod_refs import namespace_of, ref_of
 from corral.engines.kubernetes.cluster.capacities import Capacities
 from corral.engines.kubernetes.cluster.exporters import ExporterPods
 
@@ -29,19 +30,20 @@ class Held:
 
 class PodCache:
     """Implements `Listener`. Safe for several threads. `changed` is called for each pod of this installation that has
-    changed, `removed` for each that is gone."""
+    changed, `removed` with the reference of each that is gone."""
 
     def __init__(
         self,
         installation: str,
-        namespace: str,
+        namespaces: Sequence[str],
         changed: Callable[[Json], None],
         removed: Callable[[str], None],
         exporters: ExporterPods,
     ) -> None:
         self._exporters = exporters
         self._installation = installation
-        self._namespace = namespace
+        #: those of corral's pods; the first is the engine's own
+        self.namespaces = tuple(dict.fromkeys(namespaces))
         self._changed = changed
         self._removed = removed
         self._lock = threading.Lock()
@@ -51,51 +53,72 @@ class PodCache:
         self.trouble = "not asked yet"
 
     def replace(self, items: Sequence[Json]) -> None:
-        own = {name_of(pod): pod for pod in items if self._is_own(pod)}
         with self._lock:
-            gone = [name for name in self._own if name not in own]
+            before, self._own = self._own, {}
             self._held, self._sums = {}, {}
             self._exporters.clear()
-            for pod in items:
-                self._count(pod)
-            self._own = own
+            own = self._add(items)
         # Before the calls: what is called reads nothing while there is trouble.
         self.trouble = ""
-        for pod in own.values():
+        self._tell(before, own)
+
+    def replace_in(self, namespace: str, items: Sequence[Json], known: Callable[[], None]) -> None:
+        """Replaces the pods of one namespace, if each has a watch of its own. `known` sets `trouble`."""
+        home = self.namespaces[0]
+        with self._lock:
+            before = {one: pod for one, pod in self._own.items() if namespace_of(one, home) == namespace}
+            for one in before:
+                del self._own[one]
+            for key in [key for key in self._held if key[0] == namespace]:
+                self._drop(key)
+            own = self._add(items)
+        known()
+        self._tell(before, own)
+
+    def _add(self, items: Sequence[Json]) -> dict[str, Json]:
+        for pod in items:
+            self._count(pod)
+        own = {self._ref(pod): pod for pod in items if self._is_own(pod)}
+        self._own.update(own)
+        return own
+
+    def _tell(self, before: Mapping[str, Json], after: Mapping[str, Json]) -> None:
+        for pod in after.values():
             self._changed(pod)
-        for name in gone:
-            self._removed(name)
+        for reference in before:
+            if reference not in after:
+                self._removed(reference)
 
     def put(self, item: Json) -> None:
         with self._lock:
             self._count(item)
             is_own, was_own = self._is_own(item), self._is_known(item)
             if is_own:
-                self._own[name_of(item)] = item
+                self._own[self._ref(item)] = item
             elif was_own:
                 # Another user of Kubernetes has taken its label away.
-                del self._own[name_of(item)]
+                del self._own[self._ref(item)]
         if is_own:
             self._changed(item)
         elif was_own:
-            self._removed(name_of(item))
+            self._removed(self._ref(item))
 
     def remove(self, item: Json) -> None:
         with self._lock:
             self._drop(_key(item))
             self._exporters.remove(item)
             if was_own := self._is_known(item):
-                del self._own[name_of(item)]
+                del self._own[self._ref(item)]
         if was_own:
-            self._removed(name_of(item))
+            self._removed(self._ref(item))
 
     def failed(self, error: Exception) -> None:
         self.trouble = str(error)
 
-    def get(self, name: str) -> Json | None:
+    def get(self, reference: str) -> Json | None:
         """A pod of this installation."""
         with self._lock:
-            return self._own.get(name)
+            return self._own.get(reference)
 
     def own(self) -> Mapping[str, Json]:
         with self._lock:
@@ -108,12 +131,15 @@ class PodCache:
 
     def _is_own(self, pod: Json) -> bool:
         return (
-            pod["metadata"].get("namespace") == self._namespace
+            pod["metadata"].get("namespace") in self.namespaces
             and labels_of(pod).get(INSTALLATION_LABEL) == self._installation
         )
 
     def _is_known(self, pod: Json) -> bool:
-        return pod["metadata"].get("namespace") == self._namespace and name_of(pod) in self._own
+        return self._ref(pod) in self._own
+
+    def _ref(self, pod: Json) -> str:
+        return ref_of(pod, self.namespaces[0])
 
     def _count(self, pod: Json) -> None:
         key = _key(pod)

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import httpx
@@ -24,6 +24,7 @@ log = logging.getLogger("corral.engines.kubernetes")
 FIRST_LIST_SECONDS = 10.0
 #: How often an account that may not see the pods of others is asked whether it may now.
 ASK_AGAIN_SECONDS = 300.0
+_NOT_ASKED = "not asked yet"
 _OTHERS_UNKNOWN = "what other namespaces hold is unknown: this account may not list the pods of the cluster"
 
 
@@ -36,17 +37,19 @@ class ClusterWatches:
         root: Path,
         installation: str,
         rules: PodRules,
+        more_namespaces: Iterable[str] = (),
         pod_changed: Callable[[Json], None],
         pod_removed: Callable[[str], None],
         nodes_changed: Callable[[], None],
     ) -> None:
-        """`pod_changed` is called for each pod of this installation that has changed, `pod_removed` for each that is
-        gone, and `nodes_changed` after each change of a node."""
+        """`more_namespaces` have pods of live attempts, although the rules may not name them any more. `pod_changed` is
+        called for each pod of this installation that has changed, `pod_removed` for each that is gone, and
+        `nodes_changed` after each change of a node."""
         self.exporters = ExporterPods(rules.exporter_namespace)
-        self.pods = PodCache(installation, rules.namespace, pod_changed, pod_removed, self.exporters)
+        namespaces = (*rules.namespaces, *more_namespaces)
+        self.pods = PodCache(installation, namespaces, pod_changed, pod_removed, self.exporters)
         capacities = Capacities(root / "capacities", rules.fleet.is_gpu)
         self.nodes = NodeCache(nodes_changed, rules.lost_seconds, capacities)
-        self._namespace = rules.namespace
         self._sees_others = True
         self._waited_for_until = time.monotonic() + FIRST_LIST_SECONDS
 
@@ -63,20 +66,68 @@ class ClusterWatches:
     def wait_for_lists(self) -> None:
         """Waits until both watches have answered for the first time, but not longer than FIRST_LIST_SECONDS after the
         start."""
-        while self.trouble == "not asked yet" and time.monotonic() < self._waited_for_until:
+        while self.trouble == _NOT_ASKED and time.monotonic() < self._waited_for_until:
             time.sleep(0.005)
 
     async def watch_nodes(self, client: httpx.AsyncClient) -> None:
         await followed(Watch(client, "/api/v1/nodes", self.nodes), self.nodes)
 
     async def watch_pods(self, client: httpx.AsyncClient) -> None:
-        """All pods, as those of others hold resources too; the namespace's own where this account may see no more. The
-        right is asked for again, as an API server that starts may know of no rights for a moment."""
+        """All pods, as those of others hold resources too; those of corral's namespaces where this account may see no
+        more. The right is asked for again, as an API server that starts may know of no rights for a moment."""
         sees_others = await may_list(client, "/api/v1/pods")
         if self._sees_others and not sees_others:
             log.warning("Kubernetes: %s", _OTHERS_UNKNOWN)
         self._sees_others = sees_others
-        path = "/api/v1/pods" if sees_others else f"/api/v1/namespaces/{self._namespace}/pods"
+        if sees_others:
+            await followed(Watch(client, "/api/v1/pods", self.pods), self.pods)
+            return
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(None if sees_others else ASK_AGAIN_SECONDS):
-                await followed(Watch(client, path, self.pods), self.pods)
+            async with asyncio.timeout(ASK_AGAIN_SECONDS):
+                await self._watch_namespaces(client)
+
+    async def _watch_namespaces(self, client: httpx.AsyncClient) -> None:
+        """Raises what ends the watch of one: then the others end, too."""
+        parts = NamespaceParts(self.pods)
+        watches = [followed(Watch(client, f"/api/v1/namespaces/{one}/pods", part), part) for one, part in parts.each()]
+        tasks = [asyncio.ensure_future(watch) for watch in watches]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+
+
+class NamespaceParts:
+    """The pods of several namespaces, each with a watch of its own: they are known while none has trouble."""
+
+    def __init__(self, pods: PodCache) -> None:
+        self.pods = pods
+        self._troubles = dict.fromkeys(pods.namespaces, _NOT_ASKED)
+
+    def each(self) -> list[tuple[str, NamespacePart]]:
+        return [(namespace, NamespacePart(self, namespace)) for namespace in self._troubles]
+
+    def note(self, namespace: str, trouble: str) -> None:
+        self._troubles[namespace] = trouble
+        self.pods.trouble = next(filter(None, self._troubles.values()), "")
+
+
+class NamespacePart:
+    """Implements `Listener`."""
+
+    def __init__(self, parts: NamespaceParts, namespace: str) -> None:
+        self._parts = parts
+        self._namespace = namespace
+
+    def replace(self, items: Sequence[Json]) -> None:
+        self._parts.pods.replace_in(self._namespace, items, lambda: self._parts.note(self._namespace, ""))
+
+    def put(self, item: Json) -> None:
+        self._parts.pods.put(item)
+
+    def remove(self, item: Json) -> None:
+        self._parts.pods.remove(item)
+
+    def failed(self, error: Exception) -> None:
+        self._parts.note(self._namespace, f"namespace {self._namespace}: {error}")

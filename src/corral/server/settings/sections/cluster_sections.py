@@ -91,6 +91,8 @@ class KubernetesSettings(Section):
     context: Annotated[str, Field(min_length=1)] | None = None
     #: the namespace of pods; null: that of the context
     namespace: Annotated[str, matching(_OBJECT_NAME, "corral")] | None = None
+    #: groups whose jobs run in a namespace of their own, as {GROUP: NAMESPACE}; all others run in `namespace`
+    group_namespaces: dict[str, Annotated[str, matching(_OBJECT_NAME, "team-vision")]] = Field(default_factory=dict)
     #: the image of jobs that name none; empty: such jobs are refused
     default_image: Annotated[str, Field(max_length=1024)] = ""
     #: secrets of the namespace with logins for registries
