@@ -62,10 +62,10 @@ class JobAdoption:
         for attempt_id, job in self._own(jobs):
             if self._layout.was_ordered(attempt_id):
                 continue
-            if _has_begun(job) or job.is_over:
+            if _has_begun(job):
                 log.warning("attempt %s has no record, but Slurm job %d: it is taken up again", attempt_id, job.id)
                 self._add(self._adopt(attempt_id, job))
-            else:
+            elif not job.is_over:
                 doomed.append(job.id)
         doomed += self._unknown(jobs)
         if doomed:
@@ -144,6 +144,7 @@ class JobAdoption:
 
 
 def _has_begun(job: SlurmJob) -> bool:
+    """A job that was cancelled in the queue has had no nodes."""
     return job.state not in ("PENDING", "REQUEUED", "CONFIGURING") and bool(job.nodes)
 
 
