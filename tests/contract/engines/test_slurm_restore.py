@@ -122,7 +122,7 @@ def test_a_job_that_never_began_is_cancelled_and_can_be_launched_again(harness: 
     assert not observed(harness).attempts
     assert pending not in jobs(harness)
     harness.slurm.run("scancel", "--name=stranger")
-    harness.engine.launch(launched)
+    harness.launch(launched)
     harness.listener.running()
 
 

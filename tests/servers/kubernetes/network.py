@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import time
@@ -38,6 +39,9 @@ class ClusterNetwork:
             if lock is None:
                 continue
             network = cls(number=number, _lock=lock)
+            if network._is_of_another_root():
+                lock.close()
+                continue
             network.remove()
             network._create_bridge()
             return network
@@ -134,10 +138,18 @@ class ClusterNetwork:
         run_ip("route", "replace", str(target), "via", str(gateway))
 
     def remove(self) -> None:
-        spaces = [path.name for path in NAMESPACES.glob(f"{self.name}[a-z]*")] if NAMESPACES.exists() else []
-        for space in spaces:
+        for space in self._spaces():
             self.drop(space.removeprefix(self.name))
         run_ip("link", "del", self.name, check=False)
+
+    def _is_of_another_root(self) -> bool:
+        """Whether tests in another root of the file system use it: their lock and namespaces are not seen from here,
+        but their devices are."""
+        devices = re.findall(rf"^\d+: {self.name}(?:v\w+)?[@:]", run_ip("-oneline", "link", "show"), re.MULTILINE)
+        return bool(devices) and not self._spaces()
+
+    def _spaces(self) -> list[str]:
+        return [path.name for path in NAMESPACES.glob(f"{self.name}[a-z]*")] if NAMESPACES.exists() else []
 
     def _create_bridge(self) -> None:
         run_ip("link", "add", self.name, "type", "bridge")
