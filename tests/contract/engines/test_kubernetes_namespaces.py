@@ -192,6 +192,7 @@ def test_the_rights_of_the_roles_are_enough_without_a_view_of_other_namespaces(
         cluster.engine.forget(["j-1.1", "j-2.1"])
         wait_until(lambda: not cluster.pods_in(cluster.vision) and not cluster.pods_in(NAMESPACE), "nothing stays")
     finally:
+        cluster.token = ""
         for kind in ("clusterrole", "clusterrolebinding"):
             kubernetes_access.kubectl("delete", kind, account)
         for kind in ("role", "rolebinding"):
