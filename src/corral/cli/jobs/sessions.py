@@ -40,7 +40,7 @@ def shell(
 ) -> None:
     """Open a shell in a running job, or run a command there.
 
-    It has the job's account, files, GPUs and limits, and ends with the job. Possible on Kubernetes clusters; elsewhere,
+    It has the job's account, files, GPUs and limits, and ends with the job. Not on Slurm: use `srun --jobid` there, or
     create a workbench with SSH. Exits with the exit code of the command.
     """
     words = [*(cmd or [])][1:] if cmd and cmd[0] == "--" else cmd or []

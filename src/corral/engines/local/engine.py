@@ -35,6 +35,7 @@ from corral.control.ports import (
     Leadership,
     LogChunk,
     Observation,
+    ShellStream,
 )
 from corral.core.model import EndReason, Node, NodeState
 from corral.engines.attempts.aggregation import aggregate, must_stop
@@ -62,6 +63,7 @@ from corral.engines.local.fold import LocalFolds
 from corral.engines.local.instance_specs import SpecWriter
 from corral.engines.local.launches import SPAWNER, Launches
 from corral.engines.local.rundir import TMP, WORK, Layout, is_safe_id
+from corral.engines.local.shells import LocalShells
 from corral.engines.local.supervisors.spawner_link import log_tail
 from corral.engines.local.watcher import Watcher
 from corral.engines.storage.scratch import sweep_scratch
@@ -112,6 +114,7 @@ class LocalEngine:
             places=self._places,
             environ=environ,
         )
+        self._shells = LocalShells(self._layout, self._files, name, lambda: self._specs.runtime, environ)
         self._folds = LocalFolds(self._layout)
         self._fold_worker = FoldWorker(self._folds, quiet_seconds=fold_after_seconds, fold_homes=fold_homes)
         self._lock = threading.RLock()
@@ -285,6 +288,13 @@ class LocalEngine:
 
     def part_log(self, name: str, limit_bytes: int) -> str:
         return log_tail(self._layout.spawner_log, limit_bytes) if name == SPAWNER else ""
+
+    # -------------------------------------------------------------------------------------------- HasShells
+
+    async def open_shell(
+        self, attempt_id: str, rank: int, command: Sequence[str], *, has_terminal: bool, has_input: bool
+    ) -> ShellStream:
+        return await self._shells.open_shell(attempt_id, rank, command, has_terminal=has_terminal, has_input=has_input)
 
     # -------------------------------------------------------------------------------------------- for the watcher
 
