@@ -99,8 +99,8 @@ class JobTracker:
 
     def _named_as(self, attempt: Attempt, jobs: Iterable[SlurmJob]) -> list[SlurmJob]:
         """The first is corral's own: until then no user could know the name."""
-        named = (job for job in jobs if any(attempt.is_named(one, self._mark) for one in (job.name, job.name_in_comment)))
-        mine = [job for job in named if attempt.owner.owns(job)]
+        named = ((job, (job.name, job.name_in_comment)) for job in jobs if attempt.owner.owns(job))
+        mine = [job for job, names in named if any(attempt.is_named(name, self._mark) for name in names)]
         return sorted(mine, key=lambda job: job.id)
 
     def is_its(self, attempt: Attempt, job: SlurmJob) -> bool:
