@@ -19,7 +19,7 @@ from corral.engines.attempts.claims import read_claim
 from corral.engines.attempts.isolation import Isolation
 from corral.engines.local.cgroups import cgroup_support
 from corral.engines.local.rundir import Layout
-from corral.engines.local.shells import LocalShell
+from corral.engines.local.shells.local_shells import LocalShell
 from tests.contract.engine_harness import LocalHarness, kill, order, process_exists, script, wait_until
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root's jobs can have other accounts: run as root")

@@ -23,10 +23,10 @@ from corral.engines.kubernetes.api.client import (
     Json,
 )
 from corral.engines.kubernetes.api.objects import name_of
+from corral.engines.kubernetes.api.refusals import plain_refusal
 from corral.engines.kubernetes.api.rights import missing_in
 from corral.engines.kubernetes.attempts.pod_rules import PodRules
 from corral.engines.kubernetes.attempts.pods import PodOwner, make_pod
-from corral.engines.kubernetes.attempts.refusals import plain_refusal
 from corral.engines.kubernetes.cluster.nodes import gpus_asked, is_selected, nodes_seen
 
 _WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 from corral.control.ports import EngineUnavailable
 from corral.engines.kubernetes import pod_adoption
 from corral.engines.kubernetes.api.objects import annotations_of
+from corral.engines.kubernetes.api.pod_refs import ref_of
 from corral.engines.kubernetes.attempts import pod_attempt
 from corral.engines.kubernetes.attempts.pod_attempt import Attempt, clock
-from corral.engines.kubernetes.attempts.pod_refs import ref_of
 from corral.engines.kubernetes.attempts.pods import ATTEMPT_LABEL
 from corral.engines.kubernetes.attempts.records import Records
 from corral.engines.kubernetes.cluster.watches import ClusterWatches

@@ -37,13 +37,13 @@ from corral.engines.fence import Fence
 from corral.engines.forgetting import forget_each
 from corral.engines.kubernetes.api.client import ApiClient, Json
 from corral.engines.kubernetes.api.objects import annotations_of, joined
+from corral.engines.kubernetes.api.pod_refs import ref_of
 from corral.engines.kubernetes.api.streams import Streams
 from corral.engines.kubernetes.attempts import pod_attempt
 from corral.engines.kubernetes.attempts.job_accounts import JobAccount, JobAccounts
 from corral.engines.kubernetes.attempts.log_streams import LogStreams
 from corral.engines.kubernetes.attempts.pod_attempt import Attempt, clock
 from corral.engines.kubernetes.attempts.pod_commands import NameTaken, PodCommands
-from corral.engines.kubernetes.attempts.pod_refs import ref_of
 from corral.engines.kubernetes.attempts.pod_rules import PodRules
 from corral.engines.kubernetes.attempts.pods import ATTEMPT_LABEL, check_order, is_safe_id
 from corral.engines.kubernetes.attempts.records import Records

@@ -12,8 +12,8 @@ from itertools import product
 
 from corral.engines.kubernetes.api.client import ApiClient, ApiForbidden, ApiNotFound, Json
 from corral.engines.kubernetes.api.objects import annotations_of, labels_of, name_of
+from corral.engines.kubernetes.api.pod_refs import ref_of
 from corral.engines.kubernetes.attempts.pod_commands import PodCommands
-from corral.engines.kubernetes.attempts.pod_refs import ref_of
 from corral.engines.kubernetes.cluster.cache import INSTALLATION_LABEL
 from corral.engines.kubernetes.cluster.nodes import WITHHELD
 

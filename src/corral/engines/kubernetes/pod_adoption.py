@@ -11,8 +11,8 @@ from typing import Any
 
 from corral.engines.kubernetes.api.client import Json
 from corral.engines.kubernetes.api.objects import annotations_of, labels_of, moment, name_of
+from corral.engines.kubernetes.api.pod_refs import ref_of
 from corral.engines.kubernetes.attempts.pod_commands import key_of
-from corral.engines.kubernetes.attempts.pod_refs import ref_of
 from corral.engines.kubernetes.attempts.pods import (
     ATTEMPT_LABEL,
     GPUS_ANNOTATION,

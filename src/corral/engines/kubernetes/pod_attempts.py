@@ -6,9 +6,9 @@ import logging
 import threading
 from collections.abc import Set
 
+from corral.engines.kubernetes.api.pod_refs import namespace_of
 from corral.engines.kubernetes.attempts import pod_attempt
 from corral.engines.kubernetes.attempts.pod_attempt import Attempt
-from corral.engines.kubernetes.attempts.pod_refs import namespace_of
 from corral.engines.kubernetes.attempts.records import Records
 
 log = logging.getLogger("corral.engines.kubernetes")

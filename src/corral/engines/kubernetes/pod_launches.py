@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from corral.control.ports import AttemptTaken, EngineUnavailable, LaunchOrder
 from corral.engines.kubernetes.api.client import Json
+from corral.engines.kubernetes.api.pod_refs import namespace_of, ref, ref_of
 from corral.engines.kubernetes.attempts import pod_attempt
 from corral.engines.kubernetes.attempts.job_accounts import JobAccounts
 from corral.engines.kubernetes.attempts.pod_attempt import Attempt, clock
 from corral.engines.kubernetes.attempts.pod_commands import EarlierPod, PodCommands
-from corral.engines.kubernetes.attempts.pod_refs import namespace_of, ref, ref_of
 from corral.engines.kubernetes.attempts.pod_rules import PodRules
 from corral.engines.kubernetes.attempts.pods import PodOwner, make_pod, make_secrets, pod_name
 from corral.engines.kubernetes.attempts.records import Records

@@ -9,9 +9,9 @@ from functools import partial
 from corral.control.ports import EngineUnavailable
 from corral.engines.kubernetes.api.client import Json
 from corral.engines.kubernetes.api.objects import labels_of
+from corral.engines.kubernetes.api.pod_refs import namespace_of, ref
 from corral.engines.kubernetes.attempts.pod_attempt import Attempt
 from corral.engines.kubernetes.attempts.pod_commands import PodCommands
-from corral.engines.kubernetes.attempts.pod_refs import namespace_of, ref
 from corral.engines.kubernetes.attempts.pods import env_secret_name, secret_name
 from corral.engines.kubernetes.attempts.records import Records
 from corral.engines.kubernetes.cluster.cache import INSTALLATION_LABEL

@@ -63,7 +63,7 @@ from corral.engines.local.fold import LocalFolds
 from corral.engines.local.instance_specs import SpecWriter
 from corral.engines.local.launches import SPAWNER, Launches
 from corral.engines.local.rundir import TMP, WORK, Layout, is_safe_id
-from corral.engines.local.shells import LocalShells
+from corral.engines.local.shells.local_shells import LocalShells
 from corral.engines.local.supervisors.spawner_link import log_tail
 from corral.engines.local.watcher import Watcher
 from corral.engines.storage.scratch import sweep_scratch

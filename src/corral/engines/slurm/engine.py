@@ -37,7 +37,6 @@ from corral.engines.fence import Fence
 from corral.engines.forgetting import forget_each
 from corral.engines.slurm.attempts import run_directory, slurm_attempt
 from corral.engines.slurm.attempts.installation import engine_id, engine_key, installed_program
-from corral.engines.slurm.attempts.job_adoption import JobAdoption
 from corral.engines.slurm.attempts.job_orders import SlurmRules, check_order
 from corral.engines.slurm.attempts.logs import read_log, trim_log
 from corral.engines.slurm.attempts.node_reports import NodeReports
@@ -52,6 +51,7 @@ from corral.engines.slurm.cluster.nodes import nodes_seen, others_use, vanished
 from corral.engines.slurm.cluster.occupancy import Occupancy, named_gpus
 from corral.engines.slurm.cluster.partitions import Partitions, closed_nodes
 from corral.engines.slurm.cluster.reservation_nodes import ReservationNodes
+from corral.engines.slurm.job_adoption import JobAdoption
 from corral.engines.slurm.slurm_api.commands import Slurm, SlurmRefused
 from corral.engines.slurm.slurm_api.devices import Devices
 from corral.engines.slurm.slurm_attempts import SlurmAttempts

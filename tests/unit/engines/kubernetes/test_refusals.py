@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from corral.engines.kubernetes.attempts.refusals import is_full_quota, plain_refusal
+from corral.engines.kubernetes.api.refusals import is_full_quota, plain_refusal
 
 QUOTA = (
     'pods "corral-x-0" is forbidden: exceeded quota: gpus, requested: requests.nvidia.com/gpu={}, '

@@ -18,7 +18,8 @@ from corral.engines.kubernetes.api.client import (
 )
 from corral.engines.kubernetes.api.exec import run_in_pod
 from corral.engines.kubernetes.api.objects import annotations_of, labels_of, name_of
-from corral.engines.kubernetes.attempts.pod_refs import parts, ref_of
+from corral.engines.kubernetes.api.pod_refs import parts, ref_of
+from corral.engines.kubernetes.api.refusals import is_full_quota, plain_refusal
 from corral.engines.kubernetes.attempts.pods import (
     ATTEMPT_LABEL,
     CONTAINER,
@@ -26,7 +27,6 @@ from corral.engines.kubernetes.attempts.pods import (
     KEY_ANNOTATION,
     START_ANNOTATION,
 )
-from corral.engines.kubernetes.attempts.refusals import is_full_quota, plain_refusal
 from corral.engines.kubernetes.cluster.cache import INSTALLATION_LABEL
 
 log = logging.getLogger("corral.engines.kubernetes")

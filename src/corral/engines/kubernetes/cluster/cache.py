@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from corral.engines.kubernetes.api.client import Json
 from corral.engines.kubernetes.api.objects import condition, is_over, labels_of, name_of, requests_of
-from corral.engines.kubernetes.attempts.pod_refs import namespace_of, ref_of
+from corral.engines.kubernetes.api.pod_refs import namespace_of, ref_of
 from corral.engines.kubernetes.cluster.capacities import Capacities
 from corral.engines.kubernetes.cluster.exporters import ExporterPods
 

@@ -18,12 +18,12 @@ from corral.control.ports import EngineUnavailable
 from corral.engines.attempts.instance_messages import Owner
 from corral.engines.slurm.attempts import run_directory, slurm_attempt
 from corral.engines.slurm.attempts.installation import job_secret
-from corral.engines.slurm.attempts.job_comments import remark
 from corral.engines.slurm.attempts.slurm_attempt import Attempt
 from corral.engines.slurm.attempts.submissions import Submissions
 from corral.engines.slurm.attempts.submitters import give_place
 from corral.engines.slurm.attempts.tracking import asked
 from corral.engines.slurm.cluster.nodes import gpu_id
+from corral.engines.slurm.slurm_api.job_comments import remark
 from corral.engines.slurm.slurm_api.slurm_records import JobOwner, SlurmJob
 
 log = logging.getLogger("corral.engines.slurm")

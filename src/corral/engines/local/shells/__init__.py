@@ -1,0 +1,1 @@
+"""Commands in running jobs of this machine."""
