@@ -120,7 +120,7 @@ def _rights(api: ApiClient, namespaces: Sequence[str]) -> ClusterFinding:
 
 
 def _nodes(api: ApiClient) -> list[Json] | None:
-    """None if this account may not list them."""
+    """All nodes; None if this account may not list them."""
     try:
         items: list[Json] = api.get("/api/v1/nodes")["items"]
     except ApiForbidden:

@@ -93,7 +93,7 @@ class JobAdoption:
 
     def _unknown(self, jobs: Sequence[SlurmJob]) -> list[int]:
         """Jobs of the server's own account that an older version submitted: their names cannot be checked. Those of
-        other accounts may be anybody's."""
+        other accounts may not be corral's."""
         marked = [
             job
             for job in jobs

@@ -18,7 +18,7 @@ CHECKS = ["API server", "Namespace", "Rights", "Nodes", "GPUs", "Trial pod"]
 
 
 class Cluster:
-    """What a new cluster answers."""
+    """The answers of a new cluster."""
 
     def __init__(self) -> None:
         self.nodes: list[Json] = [node("gpu1"), node("gpu2")]

@@ -32,7 +32,7 @@ _SHELL_OF_IMAGE = ("/bin/sh", "-c", "command -v bash >/dev/null 2>&1 && exec bas
 
 
 class ShellSpec(TypedDict):
-    """What `shell_process` is given."""
+    """The input of `shell_process`."""
 
     #: the program of the job, and when it began, which the two together name
     pid: int
@@ -82,7 +82,7 @@ class LocalShells:
             raise EngineUnavailable(f"no command can be started: {error.strerror}") from error
 
     def _spec(self, attempt_id: str, rank: int, command: Sequence[str], *, has_terminal: bool) -> ShellSpec | None:
-        """None if the instance does not run."""
+        """The input of `shell_process`; None if the instance does not run."""
         if not is_safe_id(attempt_id):
             return None
         directory = self._layout.rank_dir(attempt_id, rank)

@@ -173,7 +173,7 @@ def _enter_mounts(program: int) -> None:
 
 
 def _drop_capabilities(kept: int) -> None:
-    """From the next program on, root has no more rights than the job's program."""
+    """Root has no more rights than the job's program, from the next program on."""
     for number in range(64):
         if not kept >> number & 1 and _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0) != 0:
             return  # the kernel knows no more of them

@@ -49,7 +49,7 @@ def remark(job: SlurmJob) -> Remark:
 
 
 def _index(gpu: str, node: str) -> str:
-    """What the id of a GPU adds to the name of its node."""
+    """The part of the id of a GPU after the name of its node."""
     return gpu.removeprefix(node)
 
 
