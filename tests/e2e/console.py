@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response, expect
 
 from tests.servers.corral_server import PASSWORD, CorralServer
 
@@ -39,6 +39,7 @@ class Console:
         self.page: Page = self.context.new_page()
         self.errors: list[str] = []
         self.page.on("console", self._heard)
+        self.page.on("response", self._answered)
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
 
     def sign_in(self) -> Console:
@@ -57,8 +58,15 @@ class Console:
 
     def close(self) -> None:
         self.context.close()
-        assert not self.errors, f"errors in the browser's console: {self.errors}"
+        assert not self.errors, (
+            f"errors in the browser's console: {self.errors}; the server's log ends with\n{self.server.log()[-5000:]}"
+        )
 
     def _heard(self, message: ConsoleMessage) -> None:
         if message.type == "error" and not any(refusal in message.text for refusal in REFUSALS):
             self.errors.append(message.text)
+
+    def _answered(self, response: Response) -> None:
+        # The console's message about it does not say which request failed.
+        if response.status >= 500:
+            self.errors.append(f"{response.request.method} {response.url}: {response.status}")

@@ -18,6 +18,8 @@ from uuid import uuid4
 ROOT = Path(__file__).parents[2]
 CONTAINERFILE = Path("deploy") / "container" / "Containerfile"
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
+#: what this machine trusts, which may be more than Debian does
+TRUSTED = os.environ.get("SSL_CERT_FILE", CERTIFICATES)
 HOW_TO_INSTALL = (
     "podman, runc or debootstrap is not installed, or this is not root: run scripts/install-test-servers as root "
     "(Debian packages: podman runc debootstrap)"
@@ -57,7 +59,7 @@ def corral_image(scratch: Path) -> Iterator[str]:
     # Where a proxy of the site signs what comes from PyPI, pip must know its certificate.
     settings = scratch / "pip.conf"
     settings.write_text(f"[global]\ncert = {CERTIFICATES}\n")
-    site = [f"--volume={CERTIFICATES}:{CERTIFICATES}:ro", f"--volume={settings}:/etc/pip.conf:ro"]
+    site = [f"--volume={TRUSTED}:{CERTIFICATES}:ro", f"--volume={settings}:/etc/pip.conf:ro"]
     try:
         podman("build", "--network=host", *site, f"--build-arg=BASE={base}", f"--tag={address}",
                f"--file={CONTAINERFILE}", ".", cwd=context)  # fmt: skip

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from corral.server.http.problems import Problem
 from corral.server.storage.store_reads import StoreReads, current_user
 
 
@@ -50,5 +51,23 @@ def test_an_error_of_a_read_is_the_callers() -> None:
         with pytest.raises(ZeroDivisionError):
             await of("ann", reads, lambda: 1 // 0)
         reads.close()
+
+    asyncio.run(story())
+
+
+def test_a_read_that_waits_when_the_server_stops_is_refused() -> None:
+    go_on = threading.Event()
+
+    async def story() -> None:
+        reads = StoreReads(threads=1)
+        running, waiting = (asyncio.create_task(of(user, reads, go_on.wait)) for user in ("ann", "bob"))
+        while reads.waiting < 2:
+            await asyncio.sleep(0)
+        reads.close()
+        go_on.set()
+        assert await running is True
+        with pytest.raises(Problem) as refusal:
+            await waiting
+        assert refusal.value.status == 503
 
     asyncio.run(story())
