@@ -161,6 +161,8 @@ class LocalEngine:
 
     def launch(self, order: LaunchOrder) -> None:
         account = self._specs.check(order)
+        # Without the lock: other calls must not wait for a program of one account.
+        pipe = self._specs.share_pipe(order, account)
         with self._lock:
             self._check_open()
             tracked = self._find(order.attempt_id)
@@ -174,7 +176,7 @@ class LocalEngine:
             else:
                 self._files.refresh(tracked)
             payloads = {
-                instance.rank: encode(self._specs.spec(order, instance, account, tracked.marker.master_port))
+                instance.rank: encode(self._specs.spec(order, instance, account, tracked.marker.master_port, pipe))
                 for instance in order.instances
                 if tracked.instances[instance.rank].claimed_at is None
             }

@@ -68,12 +68,21 @@ class SpecWriter:
                 self.spec(order, instance, account, None)
         return account
 
+    def share_pipe(self, order: LaunchOrder, account: Account | None) -> str:
+        """The directory of the program that limits the account's shares of a GPU; "" if they are not enforced. It may
+        take seconds: the program runs as the account."""
+        limits = self.isolation.share_limits
+        # MPS needs the machine's own shared memory, which a container does not see.
+        if limits is None or order.image or not any(map(is_share, order.instances)):
+            return ""
+        return limits.pipe_of(account)
+
     def spec(
-        self, order: LaunchOrder, instance: Instance, account: Account | None, master_port: int | None
+        self, order: LaunchOrder, instance: Instance, account: Account | None, master_port: int | None, pipe: str = ""
     ) -> InstanceSpec:
-        """`account` is what `check` returned. Raises LaunchRefused."""
+        """`account` is what `check` returned, `pipe` what `share_pipe` did. Raises LaunchRefused."""
         rank_dir = self.layout.rank_dir(order.attempt_id, instance.rank)
-        env = self._env(order, instance, account, master_port)
+        env = self._env(order, instance, account, master_port, pipe)
         env[RUN_DIR_VARIABLE] = rank_dir
         if self.leadership.installation:
             env[INSTALLATION_VARIABLE] = self.leadership.installation
@@ -131,7 +140,7 @@ class SpecWriter:
         return not order.image or (self.runtime is not None and self.runtime.takes_group)
 
     def _env(
-        self, order: LaunchOrder, instance: Instance, account: Account | None, master_port: int | None
+        self, order: LaunchOrder, instance: Instance, account: Account | None, master_port: int | None, pipe: str
     ) -> dict[str, str]:
         rank_dir = self.layout.rank_dir(order.attempt_id, instance.rank)
         if order.image:
@@ -146,10 +155,7 @@ class SpecWriter:
         if order.image and any(map(is_real, instance.gpu_ids)) and MIG_PREFIX not in env["CUDA_VISIBLE_DEVICES"]:
             # Only these GPUs are visible in the container, so CUDA counts them from 0.
             env["CUDA_VISIBLE_DEVICES"] = ",".join(str(place) for place in range(len(instance.gpu_ids)))
-        limits = self.isolation.share_limits
         if is_share(instance):
-            # MPS needs the machine's own shared memory, which a container does not see.
-            pipe = limits.pipe_of(account) if limits is not None and not order.image else ""
             env |= share_environment(instance, pipe_directory=pipe)
         return env
 

@@ -10,13 +10,16 @@ started again if there is none.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import select
 import shutil
 import subprocess
 import threading
+import time
 from collections.abc import Mapping
-from typing import Any
+from typing import IO, Any
 
 from corral.engines.attempts.accounts import Account, own_account
 
@@ -24,6 +27,11 @@ logger = logging.getLogger(__name__)
 
 PROGRAM = "nvidia-cuda-mps-control"
 _START_SECONDS = 20.0
+_ANSWER_SECONDS = 5.0
+#: An account whose daemon does not answer in time is not asked again for so long: every launch waits for the answer.
+AGAIN_SECONDS = 300.0
+#: An answer is a number. What answers belongs to the account, and may be anything.
+_MOST_ANSWER_BYTES = 4096
 #: A question that each daemon answers with a number, and that starts nothing.
 _QUESTION = b"get_default_active_thread_percentage\n"
 _PREPARE = 'umask 077 && mkdir -p "$CUDA_MPS_PIPE_DIRECTORY" "$CUDA_MPS_LOG_DIRECTORY" && exec "$0" -d'
@@ -37,6 +45,8 @@ class Mps:
         self._path = environ.get("PATH", os.defpath)
         self._program = shutil.which(PROGRAM, path=self._path)
         self._lock = threading.Lock()
+        #: when accounts whose daemons hang are asked again
+        self._again_at: dict[int, float] = {}
         if self._program is None:
             logger.warning("local.mps has no effect: there is no %s on this machine", PROGRAM)
 
@@ -50,6 +60,8 @@ class Mps:
         place = os.path.join(self._directory, str(account.uid))
         pipe = os.path.join(place, "pipe")
         with self._lock:
+            if time.monotonic() < self._again_at.get(account.uid, 0.0):
+                return ""
             try:
                 self._make(place, account)
                 if not self._answers(pipe, account):
@@ -57,6 +69,8 @@ class Mps:
                     if not self._answers(pipe, account):
                         raise OSError(f"{PROGRAM} does not answer")
             except (OSError, subprocess.SubprocessError) as error:
+                if isinstance(error, subprocess.TimeoutExpired):
+                    self._again_at[account.uid] = time.monotonic() + AGAIN_SECONDS
                 logger.warning("shares of %s are not enforced: %s does not start: %s", account.name, PROGRAM, error)
                 return ""
         return pipe
@@ -74,34 +88,56 @@ class Mps:
     def _answers(self, pipe: str, account: Account) -> bool:
         """Judged by the answer: some versions end with code 0 without a daemon, too."""
         assert self._program is not None
-        asked = self._run([self._program], pipe, account, _QUESTION)
+        command = [self._program]
+        with self._begun(command, pipe, account, subprocess.PIPE) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            try:
+                with contextlib.suppress(BrokenPipeError):
+                    process.stdin.write(_QUESTION)
+                    process.stdin.close()
+                answer = _first_bytes(process.stdout, command)
+            finally:
+                process.kill()
         try:
-            float(asked.stdout.split()[-1])
+            float(answer.split()[-1])
         except (ValueError, IndexError):
             return False
         return True
 
     def _start(self, pipe: str, account: Account) -> None:
         assert self._program is not None
-        self._run(["/bin/sh", "-c", _PREPARE, self._program], pipe, account, b"").check_returncode()
+        command = ["/bin/sh", "-c", _PREPARE, self._program]
+        # The daemon keeps what it inherits: it must not keep a pipe of this process open.
+        with self._begun(command, pipe, account, subprocess.DEVNULL) as process:
+            try:
+                code = process.wait(_START_SECONDS)
+            finally:
+                process.kill()
+        if code:
+            raise subprocess.CalledProcessError(code, command)
 
-    def _run(
-        self, command: list[str], pipe: str, account: Account, question: bytes
-    ) -> subprocess.CompletedProcess[bytes]:
+    def _begun(self, command: list[str], pipe: str, account: Account, files: int) -> subprocess.Popen[bytes]:
         log = os.path.join(os.path.dirname(pipe), "log")
         env = {"PATH": self._path, "CUDA_MPS_PIPE_DIRECTORY": pipe, "CUDA_MPS_LOG_DIRECTORY": log}
         as_account: dict[str, Any] = {}
         if account.uid != os.geteuid():
             as_account = {"user": account.uid, "group": account.gid, "extra_groups": list(account.groups)}
-        # The daemon keeps what it inherits: it must not keep a pipe of this process open.
-        return subprocess.run(
-            command,
-            env=env,
-            input=question,
-            stdout=subprocess.PIPE if question else subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=_START_SECONDS,
-            cwd="/",
-            check=False,
-            **as_account,
+        return subprocess.Popen(
+            command, env=env, bufsize=0, stdin=files, stdout=files, stderr=subprocess.DEVNULL, cwd="/", **as_account
         )
+
+
+def _first_bytes(output: IO[bytes], command: list[str]) -> bytes:
+    """The output up to its end, and no more than an answer has. Raises TimeoutExpired."""
+    found, until = b"", time.monotonic() + _ANSWER_SECONDS
+    ready = select.poll()
+    ready.register(output, select.POLLIN)
+    while len(found) < _MOST_ANSWER_BYTES:
+        if not ready.poll(max(0.0, until - time.monotonic()) * 1000):
+            raise subprocess.TimeoutExpired(command, _ANSWER_SECONDS)
+        data = os.read(output.fileno(), _MOST_ANSWER_BYTES)
+        if not data:
+            break
+        found += data
+    return found

@@ -5,13 +5,19 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from corral.control.ports import Instance, LaunchOrder
 from corral.engines.attempts.accounts import Account
+from corral.engines.attempts.isolation import Isolation
+from corral.engines.local.engine import LocalEngine
+from corral.engines.local.fleet import VirtualFleet
 from corral.engines.local.mps import PROGRAM, Mps
+from corral.engines.local.virtual import build_nodes, parse_virtual_nodes
 
 #: Like the real one: its exit code is 0 in any case, and it answers only while the daemon runs.
 STAND_IN = """#!/bin/sh
@@ -21,6 +27,8 @@ if [ "$1" = -d ]; then
   exit 0
 fi
 read question
+[ -e PLACE/hangs ] && exec sleep 600
+[ -e PLACE/floods ] && exec cat /dev/zero
 if [ -e "$CUDA_MPS_PIPE_DIRECTORY/runs" ]; then echo 100.0; else echo Cannot find MPS control daemon process; fi
 """
 
@@ -80,3 +88,54 @@ def test_without_it_shares_are_not_enforced_and_the_operator_is_notified(
     assert mps.pipe_of(None) == ""
     texts = [record.message for record in caplog.records]
     assert ["no effect" in texts[0], "not enforced" in texts[1]] == [True, True]
+
+
+def test_an_account_whose_daemon_hangs_is_not_asked_at_each_launch(
+    place: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Everything in the directory belongs to the account: its owner decides whether anything answers."""
+    monkeypatch.setattr("corral.engines.local.mps._ANSWER_SECONDS", 0.2)
+    mps = daemons(place)
+    assert mps.pipe_of(None)
+    (place / "hangs").touch()
+    assert [mps.pipe_of(None) for _ in range(5)] == [""] * 5
+    assert len(caplog.records) == 1
+    (place / "hangs").unlink()
+    assert mps.pipe_of(None) == ""
+    monkeypatch.setattr(mps, "_again_at", {})
+    assert mps.pipe_of(None)
+
+
+def test_an_answer_without_an_end_is_none(place: Path) -> None:
+    mps = daemons(place)
+    assert mps.pipe_of(None)
+    (place / "floods").touch()
+    assert mps.pipe_of(None) == ""
+
+
+def test_no_other_call_waits_for_the_program_of_one_account(tmp_path: Path) -> None:
+    """While a launch waits for an answer, the engine shows, stops and starts everything else."""
+    asked, answered = threading.Event(), threading.Event()
+
+    class Slow:
+        def pipe_of(self, account: Account | None) -> str:
+            asked.set()
+            assert answered.wait(60)
+            return ""
+
+    fleet = VirtualFleet(build_nodes(parse_virtual_nodes("1x2xA10"), host="n"))
+    engine = LocalEngine(root=tmp_path / "engine", fleet=fleet, isolation=Isolation(share_limits=Slow()))
+    share = Instance(rank=0, node="n", gpu_ids=("GPU-1",), gpu_indexes=(0,), gpu_milli=500)
+    order = LaunchOrder(attempt_id="j-1.1", job_id="j-1", user="eve", command=("true",), instances=(share,))
+    launch = threading.Thread(target=engine.launch, args=(order,))
+    launch.start()
+    try:
+        assert asked.wait(60)
+        seen = threading.Thread(target=engine.observe)
+        seen.start()
+        seen.join(30)
+        assert not seen.is_alive(), "it waits for the launch"
+    finally:
+        answered.set()
+        launch.join(60)
+        engine.close()
