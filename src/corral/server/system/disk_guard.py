@@ -95,8 +95,9 @@ class DiskGuard:
 
     def look(self) -> None:
         """One round: free a part of the reserve, or create it again."""
-        is_freed = free_reserve(self._home, self._limits)
-        free, held = self.free(), _size(self._reserve)
+        free = self.free()
+        is_freed = free_reserve(self._home, self._limits, free)
+        held = _size(self._reserve)
         has_room = free.bytes > self._limits.min_free_bytes + _DANGER_BYTES
         if not is_freed and held < self._limits.reserve_bytes and has_room:
             self._make_reserve()
@@ -128,12 +129,12 @@ class DiskGuard:
             log.exception("the disk could not be checked")
 
 
-def free_reserve(home: Path, limits: DiskLimits) -> bool:
+def free_reserve(home: Path, limits: DiskLimits, free: Free | None = None) -> bool:
     """Free a part of the reserve if the disk is full; whether it did. Also before the store is opened: that creates
-    files."""
+    files. Without `free` the disk is measured."""
     reserve = home / RESERVE
     held = _size(reserve)
-    if not held or _free(home).own_bytes >= _DANGER_BYTES:
+    if not held or (free or _free(home)).own_bytes >= _DANGER_BYTES:
         return False
     left = max(0, held - max(1, limits.reserve_bytes // _PARTS))
     os.truncate(reserve, left)
