@@ -19,6 +19,7 @@ from corral.engines.local.cgroups import CgroupSupport, cgroup_support
 from corral.engines.local.containers.container_runtime import find_runtime
 from corral.files import used_bytes
 from tests.contract.engine_harness import LocalHarness, kill, order, script, wait_until
+from tests.contract.engines.shell_runs import ran
 from tests.servers.images import busybox_image, containers, needs_podman
 from tests.servers.registry import private_registry
 
@@ -334,3 +335,15 @@ def test_a_private_image_is_pulled_with_its_login_and_not_without(tmp_path: Path
         finally:
             local.clean_up()
             subprocess.run([found.program, "rmi", "--force", registry.image], check=False, capture_output=True)
+
+
+def test_a_shell_runs_in_the_container_of_the_job_and_ends_with_it(local: LocalHarness, image: str) -> None:
+    env = {"WORDS": "two words"}
+    local.launch(boxed(image, "touch made; while [ ! -e leave ]; do sleep 0.1; done; exit 3", env=env))
+    local.listener.running()
+    text = 'ls; echo "$WORDS $CORRAL_ATTEMPT_ID"; ls -d /usr 2>/dev/null; echo no >&2; exit 4'
+    out, errors, code = ran(local, "sh", "-c", text)
+    assert (out, errors, code) == ("made\ntwo words j-1.1\n", "no\n", 4)
+    assert ran(local, "cat", given=b"given")[0] == "given"
+    assert ran(local, "sh", "-c", "touch leave; sleep 600")[2] != 0
+    assert local.listener.ended().exit_code == 3

@@ -9,18 +9,17 @@ import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from corral.control.ports import LaunchRefused, ShellChannel
+from corral.control.ports import LaunchRefused, ShellStream
 from corral.engines.attempts.accounts import AccountRules
 from corral.engines.attempts.claims import read_claim
 from corral.engines.attempts.isolation import Isolation
 from corral.engines.local.cgroups import cgroup_support
 from corral.engines.local.rundir import Layout
-from corral.engines.local.shells.local_shells import LocalShell
 from tests.contract.engine_harness import LocalHarness, kill, order, process_exists, script, wait_until
+from tests.contract.engines.shell_runs import heard, open_shell, ran
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root's jobs can have other accounts: run as root")
 needs_groups = pytest.mark.skipif(
@@ -29,42 +28,13 @@ needs_groups = pytest.mark.skipif(
 ACCOUNT = pwd.getpwnam("nobody")
 
 
-async def heard(shell: LocalShell) -> dict[ShellChannel, str]:
-    """All output until the end."""
-    found = {ShellChannel.STDOUT: b"", ShellChannel.STDERR: b""}
-    async for channel, data in shell.output():
-        found[channel] += data
-    return {channel: data.decode() for channel, data in found.items()}
-
-
-async def heard_until(shell: LocalShell, pattern: str) -> str:
+async def heard_until(shell: ShellStream, pattern: str) -> str:
     found = ""
     async for _, data in shell.output():
         found += data.decode()
         if re.search(pattern, found):
             break
     return found
-
-
-def open_shell(cluster: LocalHarness, *command: str, **options: Any) -> Any:
-    attempt_id = options.pop("attempt_id", "j-1.1")
-    chosen = {"has_terminal": False, "has_input": False, **options}
-    return cluster.engine.open_shell(attempt_id, 0, command, **chosen)
-
-
-def ran(cluster: LocalHarness, *command: str, given: bytes = b"") -> tuple[str, str, int | None]:
-    """Output, errors and exit code of a command."""
-
-    async def run() -> tuple[str, str, int | None]:
-        shell = await open_shell(cluster, *command, has_input=bool(given))
-        if given:
-            await shell.send(given)
-            await shell.end_input()
-        found = await heard(shell)
-        await shell.close()
-        return found[ShellChannel.STDOUT], found[ShellChannel.STDERR], shell.exit_code
-
-    return asyncio.run(run())
 
 
 def main_pid(cluster: LocalHarness) -> int:

@@ -19,6 +19,7 @@ from corral.engines.attempts.isolation import Isolation
 from corral.engines.storage import job_mounts, mount_namespace
 from corral.engines.storage.driver import DirectoryVolumes
 from tests.contract.engine_harness import LocalHarness, kill, order, script, wait_until
+from tests.contract.engines.shell_runs import ran
 from tests.servers.images import busybox_image, needs_podman
 
 GIB = 1 << 30
@@ -306,3 +307,17 @@ def test_a_container_has_real_mounts(local: LocalHarness, volumes: DirectoryVolu
     assert Path(str(volumes.path_of("v-2")), "new").read_text() == "made\n"
     left = Path(local.layout.rank_dir("j-1.1", 0))
     wait_until(lambda: "storage" not in os.listdir(left), "the links of the container are removed")
+
+
+@needs_root
+def test_a_shell_sees_the_mounts_of_its_job_as_its_account(mapped: LocalHarness, volumes: DirectoryVolumes) -> None:
+    volumes.create("v-1", GIB, "ada")
+    text = "echo hello > /corral-not-there/greeting; echo ready; sleep 600"
+    mapped.launch(order(*script(text), storage=(volume("data", 1, "/corral-not-there"),)))
+    wait_until(lambda: "ready" in mapped.output(), "it runs")
+    out, errors, code = ran(mapped, "sh", "-c", "cat /corral-not-there/greeting; id -u; id -G")
+    assert (errors, code) == ("", 0)
+    greeting, uid, groups = out.splitlines()
+    assert (greeting, int(uid)) == ("hello", ACCOUNT.pw_uid)
+    assert set(map(int, groups.split())) == set(os.getgrouplist("nobody", ACCOUNT.pw_gid))
+    assert not Path("/corral-not-there").exists()

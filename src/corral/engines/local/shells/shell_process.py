@@ -108,9 +108,11 @@ def _enter(spec: Mapping[str, Any], program: int, parent: int) -> None:
             procs.write("0")
     workdir = os.readlink("cwd", dir_fd=program)
     if os.geteuid() == 0:
+        # Before the mounts of the job, among which its owner may have put an /etc or a library.
+        groups = _groups(spec["uid"], spec["gid"])
         _enter_mounts(program)
         _drop_capabilities(int(status["CapBnd"], 16))
-        _become(spec["uid"], spec["gid"])
+        _become(spec["uid"], spec["gid"], groups)
     if status.get("NoNewPrivs") == "1":
         _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     # After the change of accounts, which would reset it.
@@ -179,11 +181,14 @@ def _drop_capabilities(kept: int) -> None:
             return  # the kernel knows no more of them
 
 
-def _become(uid: int, gid: int) -> None:
+def _groups(uid: int, gid: int) -> list[int]:
     try:
-        groups = os.getgrouplist(pwd.getpwuid(uid).pw_name, gid)
+        return os.getgrouplist(pwd.getpwuid(uid).pw_name, gid)
     except KeyError:
-        groups = [gid]
+        return [gid]
+
+
+def _become(uid: int, gid: int, groups: list[int]) -> None:
     os.umask(0o022)
     os.setgroups(groups)
     os.setresgid(gid, gid, gid)
