@@ -11,6 +11,7 @@ import { SizeStep } from "@/pages/jobs/newjob/steps/SizeStep";
 import { StorageStep } from "@/pages/jobs/newjob/steps/StorageStep";
 import { ToolsStep } from "@/pages/jobs/newjob/steps/ToolsStep";
 import { plainFieldsOf, type Place } from "@/pages/jobs/spec/fields";
+import { SWITCH_ROWS } from "@/pages/jobs/spec/switches";
 import type { texts } from "@/pages/jobs/newjob/texts";
 
 export interface Step {
@@ -42,14 +43,12 @@ const PROGRAM = [
   "array",
   "pack",
   "retry_on",
-  "idles",
-  "restart_if_hung",
   "hold",
-  "preemptible",
   "jupyter",
   "ssh",
   "idle_stop",
   ...plainNames((place) => place !== "name"),
+  ...SWITCH_ROWS.map((row) => row.name),
 ];
 
 export const STEPS: readonly Step[] = [

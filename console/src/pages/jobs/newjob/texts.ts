@@ -273,16 +273,9 @@ export const texts = defineTexts({
   appPortHint: ["Where the command serves a page; 0: a free port", "命令提供页面的端口；0：任意空闲端口"],
   appName: ["Name of its page", "页面名称"],
   appNameHint: ["Shown in the list of apps", "显示在应用列表中"],
-  restartIfHung: ["Restart it elsewhere if its program hangs", "程序停滞时在别处重新启动"],
-  idles: ["It may hold GPUs without using them for long", "可能长时间占用而不使用 GPU"],
   arrayOf: ["{n} {n|job|jobs}", "{n} 个作业"],
   labels: ["Node labels", "节点标签"],
   hold: ["Only create it; I start it later", "仅创建，稍后手动启动"],
-  preemptible: ["Preemptible", "可抢占"],
-  preemptibleHint: [
-    "It may be preempted: it is asked to save and continues later. In return it may use lent and borrowed GPUs.",
-    "可能需要让位：系统会要求其保存进度，之后恢复运行。作为交换，可使用借出的 GPU。",
-  ],
   wouldEstimate: [
     "half of the time before {p50}, nine times in ten before {p90}",
     "半数情况在 {p50} 之前，九成情况在 {p90} 之前",

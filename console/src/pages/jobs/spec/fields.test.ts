@@ -7,6 +7,7 @@ import { jobBody, workbenchBody } from "@/pages/jobs/newjob/draft/body";
 import { EMPTY, ofJob, type Draft } from "@/pages/jobs/newjob/draft/draft";
 import { stepOf } from "@/pages/jobs/newjob/steps";
 import { plainFieldsOf, sentValue, typedValue } from "@/pages/jobs/spec/fields";
+import { SWITCHES } from "@/pages/jobs/spec/switches";
 import { submissionOf } from "@/pages/jobs/spec/submission";
 
 interface Property {
@@ -14,6 +15,7 @@ interface Property {
   readonly minimum?: number;
   readonly maximum?: number;
   readonly maxLength?: number;
+  readonly default?: unknown;
   readonly anyOf?: readonly Property[];
 }
 
@@ -56,15 +58,14 @@ const OTHERS = [
     "app_name",
   ],
   ...["gpus", "min_gpus", "max_gpus", "restart_unsaved", "nodes", "cpus", "memory", "model", "flavor", "package"],
-  ...["queue", "preemptible", "hold", "after"],
-  ...["retry_on", "idles", "restart_if_hung"],
+  ...["queue", "hold", "after", "retry_on"],
 ];
 const ROWS = plainFieldsOf(false);
 const SAMPLES = { lines: "a text", path: "/data", whole: "7", duration: "5m" } as const;
 
 describe("the table of plain job fields", () => {
   it("has every field of the API that has no input of its own", () => {
-    const names = [...ROWS.map((row) => row.name), ...OTHERS];
+    const names = [...ROWS.map((row) => row.name), ...SWITCHES.map((row) => row.name), ...OTHERS];
     expect(names.sort()).toEqual(Object.keys(properties("JobCreate")).sort());
   });
 
@@ -91,6 +92,24 @@ describe("the table of plain job fields", () => {
     expect(ofJob(job, "", [])[row.name]).toBe(typedValue(row, job));
     expect(typedValue(row, job)).not.toBe("");
     expect(submissionOf(job, true)).toHaveProperty(row.name);
+  });
+});
+
+describe("the table of yes-or-no fields", () => {
+  it.each(SWITCHES)("has the default of the API for $name", ({ name, usual }) => {
+    const property = typed(properties("JobCreate")[name]);
+    expect(property.type).toBe("boolean");
+    expect(property.default ?? usual).toBe(usual);
+    expect(properties("WorkbenchCreate")).not.toHaveProperty(name);
+  });
+
+  it.each(SWITCHES)("brings $name into the request, the clone, the copied file and a step", ({ name, usual }) => {
+    expect(jobBody(EMPTY)).not.toHaveProperty(name);
+    expect(jobBody({ ...EMPTY, [name]: !usual })).toHaveProperty(name, !usual);
+    expect(stepOf(name)).toBeDefined();
+    const job = { ...shownJob(), [name]: !usual };
+    expect(ofJob(job, "", [])[name]).toBe(!usual);
+    expect(submissionOf(job, true)).toHaveProperty(name, !usual);
   });
 });
 

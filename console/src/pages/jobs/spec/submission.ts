@@ -3,6 +3,7 @@ import type { Schema } from "@/api/client";
 import type { Job } from "@/pages/jobs/actions/possible";
 import { mountText, ofMount } from "@/pages/jobs/newjob/draft/mounts";
 import { eachPlain, shownValue, type PlainName } from "@/pages/jobs/spec/fields";
+import { eachSwitch, sentSwitches } from "@/pages/jobs/spec/switches";
 import { sizeText } from "@/texts/sizes";
 
 export type JobBody = Partial<Schema<"JobArray">>;
@@ -35,11 +36,8 @@ const FIELDS: Fields = {
   labels: (job) => ownLabels(job.labels),
   queue: (job) => job.queue,
   ...eachPlain((row) => (job: Job) => shownValue(row, job)),
-  // Jobs are preemptible by default.
-  preemptible: (job) => (job.preemptible ? undefined : false),
+  ...eachSwitch((row) => (job: Job) => sentSwitches(job)[row.name]),
   retry_on: (job) => job.retry_on,
-  idles: (job) => (job.idles ? true : undefined),
-  restart_if_hung: (job) => (job.restart_if_hung ? true : undefined),
   image: (job) => job.image,
   mounts: (job) => (job.mounts ?? []).map((mount) => mountText(ofMount(mount))),
   after: (job) => job.after,

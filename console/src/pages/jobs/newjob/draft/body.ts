@@ -5,6 +5,7 @@ import { commandOf } from "@/pages/jobs/newjob/draft/commandline";
 import type { Draft } from "@/pages/jobs/newjob/draft/draft";
 import { mountText } from "@/pages/jobs/newjob/draft/mounts";
 import { plainFieldsOf, sentValue } from "@/pages/jobs/spec/fields";
+import { sentSwitches } from "@/pages/jobs/spec/switches";
 import type { JobBody } from "@/pages/jobs/spec/submission";
 
 function size(draft: Draft): JobBody {
@@ -50,11 +51,8 @@ function program(draft: Draft): JobBody {
   return {
     ...runs,
     nodes: draft.kind === "distributed" ? amount(draft.nodes) : undefined,
-    // Left out where it is as usual.
-    preemptible: draft.preemptible ? undefined : false,
+    ...sentSwitches(draft),
     retry_on: draft.retry_on.trim() || undefined,
-    idles: draft.idles || undefined,
-    restart_if_hung: draft.restart_if_hung || undefined,
     app: draft.app.trim() || undefined,
     port: amount(draft.port),
     app_name: draft.app_name.trim() || undefined,

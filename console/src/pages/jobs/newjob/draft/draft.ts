@@ -4,6 +4,7 @@ import { JOB_KINDS } from "@/api/enumerations";
 import { lineOf } from "@/pages/jobs/newjob/draft/commandline";
 import { MOUNT_SOURCES, ofMount, type Mount } from "@/pages/jobs/newjob/draft/mounts";
 import { eachPlain, typedValue, type PlainValues } from "@/pages/jobs/spec/fields";
+import { eachSwitch, type SwitchValues } from "@/pages/jobs/spec/switches";
 import { ownLabels } from "@/pages/jobs/spec/submission";
 import { sizeText } from "@/texts/sizes";
 
@@ -14,7 +15,7 @@ export interface Variable {
   readonly value: string;
 }
 
-export interface Draft extends PlainValues {
+export interface Draft extends PlainValues, SwitchValues {
   /** The source of the draft, such as "clone=j-12"; empty for a new one. */
   readonly origin: string;
   readonly kind: Kind;
@@ -53,10 +54,7 @@ export interface Draft extends PlainValues {
   readonly pack: boolean;
   /** Failures of the program that are retried, with commas. */
   readonly retry_on: string;
-  readonly idles: boolean;
-  readonly restart_if_hung: boolean;
   readonly hold: boolean;
-  readonly preemptible: boolean;
   readonly jupyter: boolean;
   readonly ssh: boolean;
   readonly idle_stop: string;
@@ -71,6 +69,7 @@ export function changed(before: Draft, change: Change): Draft {
 
 export const EMPTY: Draft = {
   ...eachPlain(() => ""),
+  ...eachSwitch((row) => row.usual),
   origin: "",
   kind: "training",
   name: "",
@@ -103,10 +102,7 @@ export const EMPTY: Draft = {
   array: "",
   pack: false,
   retry_on: "",
-  idles: false,
-  restart_if_hung: false,
   hold: false,
-  preemptible: true,
   jupyter: true,
   ssh: false,
   idle_stop: "",
@@ -139,10 +135,8 @@ export function ofJob(job: Schema<"JobView">, origin: string, images: readonly S
     app_name: job.app_name ?? "",
     ...eachPlain((row) => typedValue(row, job)),
     queue: job.queue,
-    preemptible: job.preemptible,
+    ...eachSwitch((row) => job[row.name]),
     retry_on: (job.retry_on ?? []).join(","),
-    idles: job.idles,
-    restart_if_hung: job.restart_if_hung,
   };
 }
 

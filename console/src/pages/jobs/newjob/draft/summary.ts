@@ -6,6 +6,7 @@ import { mountText } from "@/pages/jobs/newjob/draft/mounts";
 import { useContents } from "@/pages/jobs/newjob/steps/Packages";
 import { texts } from "@/pages/jobs/newjob/texts";
 import { LABELS, plainFieldsOf, type Place } from "@/pages/jobs/spec/fields";
+import { SWITCH_LABELS, SWITCH_ROWS } from "@/pages/jobs/spec/switches";
 import { common, kinds } from "@/texts/common";
 import { useTexts, type Say } from "@/texts/texts";
 
@@ -22,6 +23,7 @@ export function useSummary(): readonly SummaryPart[] {
   const c = useTexts(common);
   const k = useTexts(kinds);
   const label = useTexts(LABELS);
+  const switchLabel = useTexts(SWITCH_LABELS);
   const contents = useContents();
   const { draft, facts } = useForm();
   const offer = draft.sizing === "package" ? facts.offers?.find((one) => one.name === draft.package) : undefined;
@@ -43,6 +45,9 @@ export function useSummary(): readonly SummaryPart[] {
           [t("modelLabel"), draft.flavor === "" ? draft.model.join(", ") : ""],
         ];
   const nodes: Line[] = draft.kind === "distributed" ? [[t("nodesLabel"), draft.nodes]] : [];
+  const switches = SWITCH_ROWS.filter((row) => draft.kind !== "workbench" && draft[row.name] !== row.usual).map(
+    (row): Line => [switchLabel(row.name), c(draft[row.name] ? "yes" : "no")],
+  );
   return [
     {
       step: "kind",
@@ -67,11 +72,11 @@ export function useSummary(): readonly SummaryPart[] {
           : draft.mounts.map((mount): Line => [mount.path, mountText(mount)]),
     },
     { step: "size", title: t("sizeStep"), lines: said([...nodes, ...size]) },
-    { step: "tools", title: t("toolsStep"), lines: said(programLines(draft, t, label, c("yes"), c("no"))) },
+    { step: "tools", title: t("toolsStep"), lines: said([...programLines(draft, t, label, c("yes")), ...switches]) },
   ];
 }
 
-function programLines(draft: Draft, t: Say<typeof texts>, label: Say<typeof LABELS>, yes: string, no: string): Line[] {
+function programLines(draft: Draft, t: Say<typeof texts>, label: Say<typeof LABELS>, yes: string): Line[] {
   const parameters = Object.entries(draft.parameters)
     .filter(([, value]) => value !== "")
     .map(([name, value]): Line => [name, value]);
@@ -116,9 +121,6 @@ function programLines(draft: Draft, t: Say<typeof texts>, label: Say<typeof LABE
     [t("array"), isJob ? draft.array : ""],
     [t("pack"), isJob && draft.pack && draft.array !== "" ? yes : ""],
     [t("retryOn"), isJob ? draft.retry_on : ""],
-    [t("idles"), isJob && draft.idles ? yes : ""],
-    [t("restartIfHung"), isJob && draft.restart_if_hung ? yes : ""],
-    [t("preemptible"), isJob && !draft.preemptible ? no : ""],
     [t("hold"), draft.hold ? yes : ""],
   ];
 }

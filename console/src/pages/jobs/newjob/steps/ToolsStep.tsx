@@ -6,7 +6,7 @@ import { CommandField } from "@/pages/jobs/newjob/steps/CommandField";
 import { DependencyFields } from "@/pages/jobs/newjob/steps/DependencyFields";
 import { AppFields, OfferFields } from "@/pages/jobs/newjob/steps/OfferFields";
 import { OrderFields } from "@/pages/jobs/newjob/steps/OrderFields";
-import { PlainFields } from "@/pages/jobs/newjob/steps/PlainFields";
+import { PlainFields, SwitchFields } from "@/pages/jobs/newjob/steps/PlainFields";
 import { PresetFields } from "@/pages/jobs/newjob/steps/PresetFields";
 import { Variables } from "@/pages/jobs/newjob/steps/Variables";
 import { texts } from "@/pages/jobs/newjob/texts";
@@ -37,14 +37,6 @@ export function ToolsStep() {
         </>
       )}
       {draft.kind !== "workbench" && (
-        <Switch
-          label={t("preemptible")}
-          description={t("preemptibleHint")}
-          checked={draft.preemptible}
-          onChange={(event) => set({ preemptible: event.currentTarget.checked })}
-        />
-      )}
-      {draft.kind !== "workbench" && (
         <>
           <TextInput
             label={t("retryOn")}
@@ -53,16 +45,7 @@ export function ToolsStep() {
             value={draft.retry_on}
             onChange={(event) => set({ retry_on: event.currentTarget.value })}
           />
-          <Switch
-            label={t("idles")}
-            checked={draft.idles}
-            onChange={(event) => set({ idles: event.currentTarget.checked })}
-          />
-          <Switch
-            label={t("restartIfHung")}
-            checked={draft.restart_if_hung}
-            onChange={(event) => set({ restart_if_hung: event.currentTarget.checked })}
-          />
+          <SwitchFields />
         </>
       )}
       <Switch label={t("hold")} checked={draft.hold} onChange={(event) => set({ hold: event.currentTarget.checked })} />
