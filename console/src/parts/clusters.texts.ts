@@ -11,8 +11,8 @@ export const texts = defineTexts({
   answersSince: ["answers since {at}", "自 {at} 起正常"],
   silentSince: ["does not answer since {at}", "自 {at} 起无响应"],
   nodes: ["{ready} of {n} {n|node|nodes} ready", "{n} 个节点中 {ready} 个就绪"],
-  free: ["{free} of {n} {n|GPU|GPUs} free", "{n} 块 GPU 中 {free} 块空闲"],
-  taken: ["{n} taken by others", "{n} 块被外部占用"],
+  free: ["{free} of {n} {n|GPU|GPUs} free", "{n} 个 GPU 中 {free} 个空闲"],
+  taken: ["{n} taken by others", "{n} 个被外部占用"],
   trouble: ["Cluster {name} does not answer", "集群 {name} 无响应"],
   troubleSince: ["Cluster {name} does not answer since {at}", "集群 {name} 自 {at} 起无响应"],
   troubleText: [

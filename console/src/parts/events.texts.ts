@@ -5,7 +5,7 @@ export const texts = defineTexts({
   none: ["Nothing has happened to it yet.", "尚无事件。"],
   "gpu.healthy": ["became healthy", "恢复健康"],
   "gpu.suspect": ["became suspect", "变为可疑"],
-  "gpu.failed": ["failed", "故障"],
+  "gpu.failed": ["failed", "发生故障"],
   "gpu.xid": ["driver error (XID)", "驱动错误（XID）"],
   "gpu.health-reset": ["health was reset", "健康状态已重置"],
   "gpu.self-test-started": ["self-test began", "开始自检"],

@@ -30,7 +30,7 @@ export const navigation = defineTexts({
   quotas: ["Quotas", "配额"],
   budgets: ["Budgets", "预算"],
   packages: ["Packages", "套餐"],
-  flavors: ["Flavors", "规格"],
+  flavors: ["Flavors", "硬件规格"],
   queues: ["Queue settings", "队列设置"],
   presets: ["Presets", "训练模板"],
   alerts: ["Alerts", "告警"],

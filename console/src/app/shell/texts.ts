@@ -17,7 +17,7 @@ export const texts = defineTexts({
   newGroup: ["New group", "新建用户组"],
   newUser: ["New user", "新建用户"],
   newPackage: ["New package", "新建套餐"],
-  newFlavor: ["New flavor", "新建规格"],
+  newFlavor: ["New flavor", "新建硬件规格"],
   newQuestion: ["Ask what if", "提出假设问题"],
   newToken: ["Create an API token", "创建 API 令牌"],
   newKey: ["Add an SSH key", "添加 SSH 密钥"],

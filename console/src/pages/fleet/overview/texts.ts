@@ -1,16 +1,16 @@
 import { defineTexts } from "@/texts/texts";
 
 export const texts = defineTexts({
-  summary: ["{nodes} {nodes|node|nodes} · {gpus} {gpus|GPU|GPUs}", "{nodes} 个节点 · {gpus} 块 GPU"],
+  summary: ["{nodes} {nodes|node|nodes} · {gpus} {gpus|GPU|GPUs}", "{nodes} 个节点 · {gpus} 个 GPU"],
   notReady: ["{n} not ready", "{n} 个未就绪"],
   newJob: ["New job", "新建作业"],
   figures: ["Key figures", "关键指标"],
   inUse: ["GPUs in use", "使用中的 GPU"],
   ofAll: ["of {n}", "/ {n}"],
   allocation: ["{part} asked for", "申请率 {part}"],
-  takenByOthers: ["{n} taken by others", "{n} 块被外部占用"],
+  takenByOthers: ["{n} taken by others", "{n} 个被外部占用"],
   utilization: ["Utilisation", "利用率"],
-  idleHeld: ["{n} held but idle", "{n} 块占用但空转"],
+  idleHeld: ["{n} held but idle", "{n} 个占用但空转"],
   noneIdle: ["none held idle", "没有空转"],
   power: ["Power", "功耗"],
   ofLimit: ["{part} of {limit}", "{limit} 的 {part}"],

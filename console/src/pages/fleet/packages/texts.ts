@@ -1,7 +1,7 @@
 import { defineTexts } from "@/texts/texts";
 
 export const texts = defineTexts({
-  detail: ["sizes that users choose for a job", "启动作业时可选的规格大小"],
+  detail: ["sizes that users choose for a job", "用户提交作业时可选的规模"],
   create: ["New package", "新建套餐"],
   created: ["Package {name} created", "已创建套餐 {name}"],
   saved: ["Package {name} saved", "已保存套餐 {name}"],
@@ -15,7 +15,7 @@ export const texts = defineTexts({
   ],
   // columns
   perNode: ["of each node", "每个节点"],
-  flavor: ["Flavor", "规格"],
+  flavor: ["Flavor", "硬件规格"],
   anyHardware: ["any hardware", "任意硬件"],
   rdma: ["RDMA", "RDMA"],
   kinds: ["Offered to", "适用类型"],
@@ -62,7 +62,10 @@ export const texts = defineTexts({
   memoryWrong: ["Write a size such as 64GiB, 64G or 512M", "请填写大小，例如 64GiB、64G 或 512M"],
   memoryIs: ["= {bytes}", "= {bytes}"],
   flavorHint: ["The hardware of the package. None: any.", "对应的硬件；不选表示任意硬件。"],
-  flavorNeedsGpus: ["This flavor names GPU models: the package needs GPUs", "此规格指定了 GPU 型号，套餐必须包含 GPU"],
+  flavorNeedsGpus: [
+    "This flavor names GPU models: the package needs GPUs",
+    "此硬件规格指定了 GPU 型号，套餐必须包含 GPU",
+  ],
   rdmaLabel: ["Needs RDMA", "需要 RDMA"],
   rdmaHint: ["Only nodes with the label rdma=true.", "仅限带有标签 rdma=true 的节点。"],
   kindsHint: ["None chosen: every kind of job.", "不选表示所有作业类型。"],

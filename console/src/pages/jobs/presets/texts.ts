@@ -32,7 +32,7 @@ export const texts = defineTexts({
   addTitle: ["A new preset", "添加模板"],
   addHint: [
     "A template in YAML: a command with places, parameters that fill them, and a size. All signed-in users can read it: keep secrets out.",
-    "YAML 格式：带占位符的命令、参数和规格。所有登录用户都能查看，请勿包含机密。",
+    "YAML 格式：带占位符的命令、参数和规模。所有登录用户都能查看，请勿包含机密。",
   ],
   addStart: ["Start from an example", "从现有模板开始"],
   replace: ["Take the place of one of the same name", "替换同名模板"],

@@ -156,7 +156,7 @@ export const texts = defineTexts({
   scores: ["Scores", "得分"],
   scoreHint: ["Jobs of users with a lower score go first.", "得分越低越优先。"],
   noScores: ["No GPU use yet.", "尚未使用 GPU，没有得分。"],
-  usingNow: ["using {n} now", "正在使用 {n} 块"],
+  usingNow: ["using {n} now", "正在使用 {n} 个 GPU"],
   jobsLink: ["Show their jobs", "查看其作业"],
   jobsCount: ["{n} active {n|job|jobs}", "{n} 个活动作业"],
   events: ["Recent events", "最近事件"],

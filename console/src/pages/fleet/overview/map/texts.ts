@@ -4,7 +4,7 @@ export const texts = defineTexts({
   title: ["GPU map", "GPU 热力图"],
   mapLabel: [
     "Map of {n} {n|GPU|GPUs}. Arrow keys move from GPU to GPU, Page Up and Page Down from node to node, Enter opens.",
-    "{n} 块 GPU 的热力图。方向键在 GPU 之间移动，Page Up 和 Page Down 在节点之间移动，回车键打开。",
+    "{n} 个 GPU 的热力图。方向键在 GPU 之间移动，Page Up 和 Page Down 在节点之间移动，回车键打开。",
   ],
   colorBy: ["Colour by", "着色方式"],
   utilization: ["Utilisation", "利用率"],
@@ -29,7 +29,7 @@ export const texts = defineTexts({
   stale: ["no reading", "无读数"],
   withheld: ["on a cordoned node", "节点已隔离"],
   others: ["{n} more", "其余 {n} 人"],
-  shown: ["{n} of {all} {all|GPU|GPUs}", "{n} / {all} 块 GPU"],
+  shown: ["{n} of {all} {all|GPU|GPUs}", "{n} / {all} 个 GPU"],
   noneMatch: ["No GPU matches", "没有匹配的 GPU"],
   noneMatchHint: ["Change the search or the filters to see GPUs again.", "请修改搜索或筛选条件。"],
   showAll: ["Show all GPUs", "显示全部 GPU"],
