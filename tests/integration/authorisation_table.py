@@ -228,6 +228,7 @@ GET    /presets/{preset}             401      ok    ok    ok       401      401 
 DELETE /presets/{preset}             401      403   403   in       401      401     403
 POST   /presets/{preset}/run         401      ok    ok    ok       401      401     403
 GET    /queues                       401      ok    ok    ok       401      401     ok
+GET    /queues:next                  401      ok    ok    ok       401      401     ok
 POST   /queues                       401      403   403   in       401      401     403
 GET    /queues/{name}                401      in    in    in       401      401     in
 PATCH  /queues/{name}                401      403   403   in       401      401     403

@@ -1,6 +1,6 @@
 /** Keeps what is on the screen current, and shows how current it is. */
 import { useQueryClient } from "@tanstack/react-query";
-import { createContext, useContext, useEffect, useMemo, useSyncExternalStore, type ReactNode } from "react";
+import { createContext, useContext, useEffect, useState, useSyncExternalStore, type ReactNode } from "react";
 
 import type { ServerEvent } from "@/api/events";
 import { Refresher, touchedBy } from "@/api/freshness";
@@ -8,15 +8,18 @@ import { LiveConnection, type LiveState } from "@/api/live";
 
 const Context = createContext<LiveConnection | undefined>(undefined);
 
-export function LiveProvider({ children }: { children: ReactNode }) {
+/** `since` is the newest event before the first question of a page was asked. */
+export function LiveProvider({ since, children }: { since: number; children: ReactNode }) {
   const queries = useQueryClient();
-  const connection = useMemo(() => new LiveConnection(), []);
+  const [connection] = useState(() => new LiveConnection(String(since)));
   useEffect(() => {
     const refresher = new Refresher(queries);
+    let isFirst = true;
     const forget = connection.onEvent((event) => {
       if (event.name === "hello") {
-        // What was read before the stream began, or during a break, may be old already.
-        void queries.invalidateQueries();
+        // What was read during a break may be old. At the beginning the stream has every event since the first question.
+        if (!isFirst) void queries.invalidateQueries();
+        isFirst = false;
         return;
       }
       refresher.touch(touchedBy(event));

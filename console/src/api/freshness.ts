@@ -62,7 +62,7 @@ const TOUCHED: Readonly<Record<string, readonly string[]>> = {
   "ssh-key": ["/me/ssh-keys"],
   licence: ["/about"],
   reservation: ["/reservations", "/queues", "/packages"],
-  estimates: ["/jobs/{job}/why", "/jobs/{job}/receipts", "/queues/{name}/order", "/estimates"],
+  estimates: ["/jobs/{job}/why", "/jobs/{job}/receipts", "/queues/{name}/order", "/queues:next", "/estimates"],
   simulation: ["/simulations"],
   shadow: ["/shadow"],
 };

@@ -20,11 +20,13 @@ export class LiveConnection {
   private state: LiveState = "connecting";
   private since = Date.now();
   private heard = Date.now();
-  private lastId = "";
   private readonly listeners = new Set<Listener>();
   private readonly watchers = new Set<() => void>();
   private readonly ended = new AbortController();
   private channel: BroadcastChannel | undefined;
+
+  /** Events after `lastId` are wanted. */
+  constructor(private lastId: string) {}
 
   start(): void {
     const watch = window.setInterval(() => this.checkSilence(), 5_000);

@@ -3581,6 +3581,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/queues:next": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Next Jobs
+         * @description The waiting jobs of all queues that are expected to start first, each with the reason that holds it.
+         */
+        get: operations["list_next_jobs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/quotas": {
         parameters: {
             query?: never;
@@ -11161,6 +11181,41 @@ export interface components {
             next_cursor?: string | null;
         };
         /**
+         * ListView[NextJobView]
+         * @example {
+         *       "items": [
+         *         {
+         *           "cluster": "local",
+         *           "detail": "no GPU is free",
+         *           "estimated_start": {
+         *             "made_at": "2026-11-18T09:30:00Z",
+         *             "p50": "p50",
+         *             "p90": "p90"
+         *           },
+         *           "gpus": 2,
+         *           "id": "j-12",
+         *           "moved": true,
+         *           "name": "resnet",
+         *           "nodes": 1,
+         *           "pinned": true,
+         *           "planned_start": "planned-start",
+         *           "position": 1,
+         *           "priority": 5,
+         *           "queued_at": "2026-11-18T09:30:00Z",
+         *           "reason": "new fans",
+         *           "score": 1,
+         *           "user": "ann"
+         *         }
+         *       ]
+         *     }
+         */
+        ListView_NextJobView_: {
+            /** Items */
+            items: components["schemas"]["NextJobView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /**
          * ListView[NodeView]
          * @example {
          *       "items": [
@@ -12693,6 +12748,7 @@ export interface components {
          * @example {
          *       "display_name": "display-name",
          *       "email": "ann@example.org",
+         *       "event_id": 1,
          *       "functions": [
          *         "train"
          *       ],
@@ -12720,6 +12776,11 @@ export interface components {
             display_name: string;
             /** Email */
             email: string;
+            /**
+             * Event Id
+             * @description Id of the newest event before this answer; a stream that begins there has all that happened since.
+             */
+            event_id: number;
             /**
              * Functions
              * @description Functions that the caller may use; operators may use all.
@@ -13007,6 +13068,74 @@ export interface components {
              * @description Shown only once; only a hash is stored.
              */
             token: string;
+        };
+        /**
+         * NextJobView
+         * @example {
+         *       "cluster": "local",
+         *       "detail": "no GPU is free",
+         *       "estimated_start": {
+         *         "made_at": "2026-11-18T09:30:00Z",
+         *         "p50": "p50",
+         *         "p90": "p90"
+         *       },
+         *       "gpus": 2,
+         *       "id": "j-12",
+         *       "moved": true,
+         *       "name": "resnet",
+         *       "nodes": 1,
+         *       "pinned": true,
+         *       "planned_start": "planned-start",
+         *       "position": 1,
+         *       "priority": 5,
+         *       "queued_at": "2026-11-18T09:30:00Z",
+         *       "reason": "new fans",
+         *       "score": 1,
+         *       "user": "ann"
+         *     }
+         */
+        NextJobView: {
+            /**
+             * Cluster
+             * @description The only cluster in which the job may run; null: several.
+             */
+            cluster: string | null;
+            /** Detail */
+            detail: string;
+            /** @description Estimated start; null while no estimate exists. */
+            estimated_start: components["schemas"]["EstimatedStartView"] | null;
+            /** Gpus */
+            gpus: number;
+            /** Id */
+            id: string | null;
+            /**
+             * Moved
+             * @description The owner has moved the job among the owner's own jobs.
+             */
+            moved: boolean;
+            /** Name */
+            name: string | null;
+            /** Nodes */
+            nodes: number;
+            /** Pinned */
+            pinned: boolean;
+            /** Planned Start */
+            planned_start: string | null;
+            /** Position */
+            position: number;
+            /** Priority */
+            priority: number;
+            /** Queued At */
+            queued_at: string | null;
+            /**
+             * Reason
+             * @description The reason that holds the job; null if the caller may not see the job, or it has just started.
+             */
+            reason: string | null;
+            /** Score */
+            score: number | null;
+            /** User */
+            user: string;
         };
         /**
          * NodeDrain
@@ -37279,6 +37408,67 @@ export interface operations {
             };
             /** @description Body too large */
             413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    list_next_jobs: {
+        parameters: {
+            query?: {
+                /** @description Number of jobs. */
+                limit?: number;
+                /** @description Only jobs that may run there. */
+                cluster?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_NextJobView_"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

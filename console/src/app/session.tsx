@@ -45,7 +45,9 @@ export function SessionGate({ children }: { children: ReactNode }) {
   }
   return (
     <Context value={me}>
-      <LiveProvider key={me.name}>{children}</LiveProvider>
+      <LiveProvider key={me.name} since={me.event_id}>
+        {children}
+      </LiveProvider>
     </Context>
   );
 }

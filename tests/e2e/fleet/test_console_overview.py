@@ -203,3 +203,26 @@ def test_a_scientist_sees_the_overview_and_the_own_quota_but_no_controls(
     page.goto(f"/gpus/{work.gpus[0]}", wait_until="domcontentloaded")
     expect(region(page, "Readings over time").get_by_role("figure", name="Load")).to_be_visible()
     expect(page.get_by_role("button", name="Mark as bad")).to_have_count(0)
+
+
+def test_each_question_is_asked_once_when_the_page_is_opened(visit: Visit, work: Work, server: CorralServer) -> None:
+    """The stream continues from the first answer, and the jobs that are next come with their reasons."""
+    console = visit("bob")
+    asked: list[str] = []
+    console.page.on("request", lambda request: asked.append(request.url.partition("/api/v1")[2].partition("?")[0]))
+    page = console.open("/", "Overview")
+    expect(region(page, "Next in the queue").get_by_role("link", name="moe-waits")).to_be_visible()
+    expect(page.locator("[data-live]")).to_have_attribute("data-live", "live")
+    expect(region(page, "Trends")).to_be_visible()
+    expect(page.locator(".mantine-Skeleton-root:visible")).to_have_count(0)
+    # Readings, estimates and jobs ask for other answers again while the page is open.
+    once = ("/me", "/clusters", "/stream")
+    assert {path: asked.count(path) for path in once} == dict.fromkeys(once, 1)
+    assert "/queues:next" in asked
+    assert not [path for path in asked if path.endswith(("/why", "/order"))]
+    # An event after the page was opened still arrives.
+    with server.http("bob") as http:
+        http.post(
+            "/jobs", json={"name": "comes-later", "command": ["true"], "kind": "distributed", "gpus": 2, "nodes": 3}
+        ).raise_for_status()
+    expect(region(page, "Next in the queue").get_by_role("link", name="comes-later")).to_be_visible()

@@ -380,6 +380,8 @@ class MeView(TypedDict):
     functions: list[Function]
     provider: str
     must_change_password: bool
+    #: Id of the newest event before this answer; a stream that begins there has all that happened since.
+    event_id: int
     limits: LimitsView
     quota: dict[str, QuotaView]
     csrf_token: NotRequired[str | None]

@@ -82,6 +82,29 @@ class JobReceiptView(TypedDict):
     role: Literal["preempted", "preempting"]
 
 
+class NextJobView(TypedDict):
+    position: int
+    id: str | None
+    name: str | None
+    user: str
+    gpus: float
+    nodes: int
+    #: The only cluster in which the job may run; null: several.
+    cluster: str | None
+    priority: int
+    pinned: bool
+    score: float | None
+    detail: str
+    #: The owner has moved the job among the owner's own jobs.
+    moved: bool
+    queued_at: str | None
+    planned_start: str | None
+    #: Estimated start; null while no estimate exists.
+    estimated_start: EstimatedStartView | None
+    #: The reason that holds the job; null if the caller may not see the job, or it has just started.
+    reason: str | None
+
+
 Blocking = Literal["strict", "backfill"]
 
 

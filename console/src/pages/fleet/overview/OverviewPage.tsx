@@ -40,7 +40,8 @@ export default function OverviewPage() {
   const [range] = useRange();
   const cluster = useCluster();
   const clusters = useClusters() ?? [];
-  const overview = $api.useQuery("get", "/overview", { params: { query: cluster === "" ? {} : { cluster } } });
+  // The same question as that of the bell and the navigation, so that it is asked once.
+  const overview = $api.useQuery("get", "/overview", cluster === "" ? undefined : { params: { query: { cluster } } });
   const map = useGpuMap();
   const here = useMemo(() => (map.data === undefined ? undefined : ofCluster(map.data, cluster)), [map.data, cluster]);
   const trends = useMetrics({ of: "everything" }, range);

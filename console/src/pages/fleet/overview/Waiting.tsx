@@ -1,16 +1,13 @@
 /** The jobs that are next, why each still waits, and when it is expected to start. */
 import { Group, Skeleton, Text } from "@mantine/core";
-import { useQueries } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { PartyPopper } from "lucide-react";
 import { memo } from "react";
 
 import { $api, type Schema } from "@/api/client";
-import { useAll } from "@/api/useAll";
 import { useCluster, useClusterSearch } from "@/app/cluster";
 import classes from "@/pages/fleet/overview/Overview.module.css";
 import { texts } from "@/pages/fleet/overview/texts";
-import { mayRunOn } from "@/pages/scheduling/queue/order";
 import { EmptyState } from "@/parts/EmptyState";
 import { useNow } from "@/parts/Moment";
 import { Panel } from "@/parts/Panel";
@@ -19,30 +16,17 @@ import { startOf, type Start } from "@/parts/startOf";
 import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";
 
-type Waiter = Schema<"OrderView">["lines"][number]["jobs"][number];
+type Waiter = Schema<"NextJobView">;
 
-const QUEUES = 5;
 const JOBS = 6;
 
 export const Waiting = memo(function Waiting() {
   const t = useTexts(texts);
   const cluster = useCluster();
   const searchFor = useClusterSearch();
-  const queues = useAll("/queues");
-  const busy = queues.data?.filter((queue) => queue.queued > 0).sort((left, right) => right.queued - left.queued) ?? [];
-  const orders = useQueries({
-    queries: busy
-      .slice(0, QUEUES)
-      .map((queue) => $api.queryOptions("get", "/queues/{name}/order", { params: { path: { name: queue.name } } })),
-  });
-  const isLoading = queues.data === undefined || orders.some((order) => order.isPending);
-  const next = isLoading
-    ? undefined
-    : firstOf(
-        orders
-          .flatMap((order) => order.data?.lines.flatMap((line) => line.jobs) ?? [])
-          .filter((job) => mayRunOn(job, cluster)),
-      );
+  const query = { limit: JOBS, ...(cluster !== "" && { cluster }) };
+  const { data, error, refetch } = $api.useQuery("get", "/queues:next", { params: { query } });
+  const next = data?.items;
   return (
     <Panel
       title={t("nextUp")}
@@ -52,8 +36,8 @@ export const Waiting = memo(function Waiting() {
         </Link>
       }
     >
-      {queues.error !== null && <ProblemNote error={queues.error} onRetry={() => void queues.refetch()} />}
-      {next === undefined && queues.error === null && <Skeleton h={160} />}
+      {error !== null && <ProblemNote error={error} onRetry={() => void refetch()} />}
+      {next === undefined && error === null && <Skeleton h={160} />}
       {next?.length === 0 && <EmptyState icon={PartyPopper} title={t("nextUpEmpty")} hint={t("nextUpEmptyHint")} />}
       {next !== undefined && next.length > 0 && (
         <ol className={classes.list}>
@@ -65,17 +49,6 @@ export const Waiting = memo(function Waiting() {
     </Panel>
   );
 });
-
-/** Sorts jobs with an estimated start first, by that time; then the others by place in their own line. */
-export function firstOf(jobs: readonly Waiter[]): readonly Waiter[] {
-  const start = (job: Waiter) => {
-    const known = startOf(job.planned_start, job.estimated_start);
-    return known === undefined ? Infinity : Date.parse(known.at);
-  };
-  const compare = (left: Waiter, right: Waiter) =>
-    start(left) === start(right) ? left.position - right.position : start(left) < start(right) ? -1 : 1;
-  return [...jobs].sort(compare).slice(0, JOBS);
-}
 
 function WaitingJob({ job }: { job: Waiter }) {
   const t = useTexts(texts);
@@ -101,15 +74,9 @@ function WaitingJob({ job }: { job: Waiter }) {
         </Text>
         <StartTime start={startOf(job.planned_start, job.estimated_start)} />
       </Group>
-      {job.id === null ? <Reason text={job.detail} /> : <Why job={job.id} instead={job.detail} />}
+      <Reason text={job.reason ?? job.detail} />
     </li>
   );
-}
-
-/** The reason that holds the job, if the server shows it to this user; else the reason for its place in the line. */
-function Why({ job, instead }: { job: string; instead: string }) {
-  const { data } = $api.useQuery("get", "/jobs/{job}/why", { params: { path: { job } } }, { retry: false });
-  return <Reason text={data?.summary ?? instead} />;
 }
 
 function Reason({ text }: { text: string }) {

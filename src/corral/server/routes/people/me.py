@@ -119,6 +119,7 @@ async def delete_token(token_id: str, caller: AnyCaller, context: Context) -> Re
 
 def _me(tables: Transaction, identity: Identity, settings: Settings) -> MeView:
     limits = settings.limits
+    event_id = tables.events.last_id()
     user = user_accounts.existing(tables, identity.user)
     pools = {group.name: group.pool for group in tables.people.groups()}
     return MeView(
@@ -133,6 +134,7 @@ def _me(tables: Transaction, identity: Identity, settings: Settings) -> MeView:
         provider=user.provider,
         must_change_password=user.must_change_password,
         csrf_token=identity.csrf or None,
+        event_id=event_id,
         limits=LimitsView(
             max_gpus_per_user=limits.max_gpus_per_user,
             max_gpus_per_job=limits.max_gpus_per_job,

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import Response
+from fastapi import Query, Response
 
 from corral.control.errors import NotFound
 from corral.control.jobs.job_clusters import Homes, homes_of
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import Caller, Work
 from corral.control.scheduling import queues, views
-from corral.core.model import Queue
+from corral.core.model import JobState, Queue
 from corral.server.auth.callers import AnyCaller, Context, Operator
+from corral.server.events.visibility import JobIdFilter
+from corral.server.http.cluster_choice import check_cluster
 from corral.server.http.paging import Cursor, Limit, page_of
 from corral.server.http.strict_route import problems, resource_router
 from corral.server.schemas.base import ListView
 from corral.server.schemas.fleet.catalog import DeletedView, NamesDelete
 from corral.server.schemas.scheduling.queues import (
+    MOST_NEXT,
+    NextJobView,
     OrderView,
     QueueCreate,
     QueueEdit,
     QueueView,
     changes_of,
     line_view,
+    next_jobs,
     queue_of,
     queue_view,
 )
@@ -84,6 +90,23 @@ async def get_queue_order(name: str, caller: AnyCaller, context: Context) -> Ord
     return OrderView(lines=shown, waiting_for_others=others)
 
 
+@router.get(":next", operation_id="list_next_jobs", responses=problems())
+async def list_next_jobs(
+    caller: AnyCaller,
+    context: Context,
+    limit: Annotated[int, Query(ge=1, le=MOST_NEXT, description="Number of jobs.")] = 6,
+    cluster: Annotated[str | None, Query(max_length=253, description="Only jobs that may run there.")] = None,
+) -> ListView[NextJobView]:
+    """The waiting jobs of all queues that are expected to start first, each with the reason that holds it."""
+    check_cluster(context, cluster)
+    lines, homes = await context.inspect(_first_places, context.clock.now())
+    expected, shows_names = context.estimate_worker.of, context.settings.scheduling.show_queued_names
+    jobs = [job for line in lines for job in line_view(line, caller, expected, homes, shows_names=shows_names).jobs]
+    found = next_jobs([job for job in jobs if cluster is None or job.cluster in (None, cluster)], limit)
+    reasons = await context.inspect(_reasons, context.clock.now(), [job.id for job in found if job.id], caller)
+    return ListView(items=[NextJobView(**job.model_dump(), reason=reasons.get(job.id or "")) for job in found])
+
+
 async def _shown(context: Context, name: str) -> QueueView:
     found = await context.inspect(views.queue_views)
     for view in found:
@@ -100,3 +123,17 @@ def _order(state: State, now: float, name: str, whose: str) -> tuple[list[views.
     if name not in state.snapshot.queues:
         raise NotFound(f"there is no queue {name!r}", field="queue")
     return views.queue_order(state, now, name, whose=whose), views.waiting_for_others(state, name), homes_of(state)
+
+
+def _first_places(state: State, now: float) -> tuple[list[views.LineView], Homes]:
+    """The beginning of every line: a later job of it is hardly ever among the first ones of all."""
+    names = sorted({key.queue for key in state.snapshot.lines})
+    lines = [line for name in names for line in views.queue_order(state, now, name, MOST_NEXT)]
+    return lines, homes_of(state)
+
+
+def _reasons(state: State, now: float, ids: Sequence[str], caller: Caller) -> dict[str, str]:
+    """Why these jobs wait; a job that has just started is left out."""
+    id_filter = JobIdFilter(caller=caller, jobs=state.snapshot.jobs)
+    waiting = [job for job_id in ids if (job := state.snapshot.jobs.get(job_id)) and job.state is JobState.QUEUED]
+    return {job.id: id_filter.over(views.why(state, now, job)).summary for job in waiting}

@@ -68,6 +68,9 @@ class MeView(View):
     provider: str
     must_change_password: bool
     csrf_token: str | None = None
+    event_id: int = Field(
+        description="Id of the newest event before this answer; a stream that begins there has all that happened since."
+    )
     limits: LimitsView
     quota: dict[str, QuotaView]
 

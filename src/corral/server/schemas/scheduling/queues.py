@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import Annotated, Any, Literal
 
@@ -19,6 +19,10 @@ from corral.server.schemas.base import Body, Duration, Label, Note, Number, View
 from corral.server.schemas.scheduling.estimates import EstimatedStartView, estimated_start_view
 
 MAX_GPUS = 1_000_000
+#: jobs in the list of those that are next
+MOST_NEXT = 50
+#: later than every time that is shown
+_NEVER = "~"
 
 
 GpuCount = Annotated[int, Field(ge=0, le=MAX_GPUS)]
@@ -108,6 +112,12 @@ class OrderedJobView(View):
     estimated_start: EstimatedStartView | None = Field(description="Estimated start; null while no estimate exists.")
 
 
+class NextJobView(OrderedJobView):
+    reason: str | None = Field(
+        description="The reason that holds the job; null if the caller may not see the job, or it has just started."
+    )
+
+
 class LineView(View):
     """Jobs that wait for the same resources: one GPU model, on one node or as a gang."""
 
@@ -168,6 +178,17 @@ def line_view(
         length=view.length,
         jobs=[_ordered_job(place, caller, expected(place.job), homes, shows_names) for place in view.places],
     )
+
+
+def next_jobs(jobs: Sequence[OrderedJobView], limit: int) -> list[OrderedJobView]:
+    """By their likely start; jobs without one follow by their place in their own line."""
+    return sorted(jobs, key=lambda job: (_likely_start(job), job.position))[:limit]
+
+
+def _likely_start(job: OrderedJobView) -> str:
+    """The estimated start or, as it is a bound, the planned one if that is earlier. Times of one form sort as text."""
+    estimated = job.estimated_start.p50 if job.estimated_start is not None else _NEVER
+    return min(job.planned_start or _NEVER, estimated)
 
 
 def _ordered_job(
