@@ -17,6 +17,7 @@ import heapq
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import NamedTuple
 
 from corral.core.fleet.resources import grant_on
@@ -105,9 +106,11 @@ class PlannedStartSearch:
         terms = self.reserved.terms(job, pool)
         confined = self.reserved.ever(job, pool)
         for index in domains_for(self.snapshot.fleet, job.request, pool):
-            found = _DomainSearch(self, confined, index, promises, terms).earliest()
-            if found is not None and (best is None or found.at < best.at):
-                best = found
+            search = _DomainSearch(self, confined, index, promises, terms)
+            if not search.could_ever_fit():
+                continue
+            found = search.earliest() if best is None else search.earliest_before(best.at)
+            best = found or best
         return None if best is None else replace(best, job=job)
 
 
@@ -246,17 +249,28 @@ class _DomainSearch:
         #: the nodes that the job may use
         self._among = self._fleet.eligible(job.request.labels, job.avoid_nodes) & index.members
 
+    def could_ever_fit(self) -> bool:
+        """Whether the job would fit in the domain if all its nodes were empty."""
+        slots = (self._fleet.slots[place] for place in places(self._among))
+        holding = (slot for slot in slots if could_hold(slot, self._index, self._job))
+        return len(list(islice(holding, self._request.nodes))) == self._request.nodes
+
     def earliest(self) -> PlannedAllocation | None:
-        """Goes through the coming ends, of allocations and of reservation windows, until enough nodes have room."""
+        """The planned start at the soonest end that makes room; where no end is known to, without a time."""
+        return self.earliest_before(math.inf) or self._without_end()
+
+    def earliest_before(self, latest: float) -> PlannedAllocation | None:
+        """Goes through the coming ends, of allocations and of reservation windows, until enough nodes have room. None
+        if that is not before `latest`."""
         fleet, request, among, now, terms = self._fleet, self._request, self._among, self._now, self._terms
         future = _FutureNodes(self._index, self._job, self._promises, terms)
         ready = [node for slot in self._fitting_now() if (node := self._future(slot)).fits(request, now)]
         ready_nodes = {node.slot.node.id for node in ready}
         for end, _, source, allocation, is_firm in self._ends():
-            if not math.isfinite(end):
+            at = max(end, now)
+            if at >= latest:
                 break
             by_planned = source == _PLANNED
-            at = max(end, now)
             if terms is not None:
                 # A GPU that is free until a window opens is not free any more when the job would run into the window.
                 ready = [node for node in ready if node.fits(request, at)]
@@ -272,7 +286,7 @@ class _DomainSearch:
             if len(ready) >= request.nodes:
                 chosen = ready[-request.nodes :]
                 return self._planned(at, chosen, [node.choose(request, at) for node in chosen])
-        return self._without_end()
+        return None
 
     def _ends(self) -> Iterator[_End]:
         """All ends of allocations that can matter to the request in this domain, and the openings of windows; soonest

@@ -72,6 +72,22 @@ def test_without_any_known_end_the_free_gpus_of_the_fullest_match_are_held() -> 
     assert planned.held.gpus == ("n2/1",)
 
 
+def test_the_soonest_start_of_several_models_counts() -> None:
+    small = node("n3", gpus=1, model="T4")
+    for ends, expected in (((50.0, 40.0), "n2"), ((40.0, 50.0), "n1"), ((40.0, 40.0), "n1"), ((None, 50.0), "n2")):
+        snapshot = snapshot_of(
+            node("n1", gpus=2, model="A10"),
+            node("n2", gpus=2, model="H100"),
+            small,
+            running(1, {"n1": (0, 1)}, model="A10", time_limit_seconds=ends[0]),
+            running(2, {"n2": (0, 1)}, model="H100", time_limit_seconds=ends[1]),
+            running(3, {"n3": (0,)}, model="T4", time_limit_seconds=20.0),
+        )
+        planned = found(snapshot, waiting(4, gpus=2))
+        assert [grant.node for grant in planned.allocation.grants] == [expected], ends
+        assert planned.at == min(end for end in ends if end is not None)
+
+
 def test_a_job_that_is_larger_than_every_node_gets_none() -> None:
     snapshot = snapshot_of(node("n1", gpus=2), running(1, {"n1": (0, 1)}, time_limit_seconds=50.0))
     assert search(snapshot).find(waiting(2, gpus=4), "default") is None
