@@ -35,7 +35,7 @@ class CutOff:
         from tests.servers.network_names import held
 
         for number in range(32):
-            lock = held(f"corral-cut-off-{number}")
+            lock = held(f"test-network-cut-off-{number}")
             if lock is None:
                 continue
             taken = cls(number=number, _lock=lock)

@@ -9,7 +9,7 @@ export function CopyText({ text, label }: { text: string; label?: string }) {
   const t = useTexts(common);
   return (
     <Group gap={6} wrap="nowrap" maw="100%">
-      <Code style={{ overflowX: "auto", whiteSpace: "pre" }}>{text}</Code>
+      <Code style={{ overflowWrap: "anywhere", whiteSpace: "pre-wrap" }}>{text}</Code>
       <CopyButton value={text}>
         {({ copied, copy }) => (
           <Tooltip label={copied ? t("copied") : t("copy")}>

@@ -314,9 +314,10 @@ def test_wrong_messages_end_no_session(server: CorralServer, message: str) -> No
         connection.send(json.dumps({"resize": [91, 33]}))
         connection.send(b"")
         connection.send(b"\x07not a channel")
-        connection.send(b"\0stty size; exit 5\n")
+        # The kubelet sets the size beside the input.
+        connection.send(b'\0until [ "$(stty size)" = "33 91" ]; do sleep 0.1; done; stty size; exit 5\n')
         text, last = heard(connection)
-    assert "33 91" in text
+    assert "\n33 91" in text
     assert last == {"exit_code": 5}
 
 

@@ -249,7 +249,7 @@ def test_a_job_over_its_memory_is_killed_says_so_and_its_neighbour_is_unharmed(l
 
 @needs_cgroups
 def test_a_child_over_the_memory_limit_fails_the_job_that_reports_it(local: LocalHarness) -> None:
-    local.launch(order(*script(f'{sys.executable} -c "{HOG}" >/dev/null; exit 1'), memory_bytes=64 << 20))
+    local.launch(order(*script(f'"{sys.executable}" -c "{HOG}" >/dev/null; exit 1'), memory_bytes=64 << 20))
     assert local.listener.ended().reason is EndReason.OOM_KILLED
 
 

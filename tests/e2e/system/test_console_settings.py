@@ -15,7 +15,7 @@ from tests.servers.corral_server import CorralServer, free_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not BUILT.exists(), reason=NOT_BUILT)]
 
-OWN_TABS = ["Profile", "SSH keys", "Tokens", "Inbox", "My quota"]
+OWN_TABS = ["Profile", "SSH keys", "Tokens", "Secrets", "Inbox", "My quota"]
 
 
 def row(page: Page, table: str, text: str) -> Locator:

@@ -154,14 +154,3 @@ def test_a_shell_ends_with_its_job(server: CorralServer) -> None:
         client.jobs.stop(other)
         assert ended_by(session) != 0
         wait_until(lambda: client.jobs.get(other)["state"] == "stopped", "it is stopped", seconds=60)
-
-
-def test_the_local_engine_says_what_to_do_instead(tmp_path: Path) -> None:
-    local = CorralServer(tmp_path / "local", "--virtual-nodes", "1x1xA100-80G")
-    local.start()
-    try:
-        done = corral(local, "shell", running_job(local))
-        assert done.returncode != 0
-        assert "corral workbench create NAME --ssh" in done.stderr
-    finally:
-        local.stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -63,8 +64,9 @@ def ask(server: CorralServer, path: str) -> Any:
 
 def left(server: CorralServer, jobs: list[str]) -> list[Path]:
     """Everything on the disk that is about these jobs."""
-    found = [path for path in server.home.rglob("*") if any(part.partition(".")[0] in jobs for part in path.parts)]
-    return sorted(found)
+    # os.walk, because directories may be removed meanwhile.
+    found = [Path(place, name) for place, places, files in os.walk(server.home) for name in (*places, *files)]
+    return sorted(path for path in found if any(part.partition(".")[0] in jobs for part in path.parts))
 
 
 def wait_folded(server: CorralServer) -> None:

@@ -35,7 +35,7 @@ class ClusterNetwork:
     def take(cls) -> ClusterNetwork:
         """The first that no cluster of this machine uses, without what an aborted one left in it."""
         for number in range(CLUSTERS):
-            lock = held(f"corral-kubernetes-{number}")
+            lock = held(f"test-network-kubernetes-{number}")
             if lock is None:
                 continue
             network = cls(number=number, _lock=lock)
