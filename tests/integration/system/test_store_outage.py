@@ -269,7 +269,7 @@ def test_a_sqlite_store_on_a_full_disk(tmp_path: Path) -> None:
                 # Again and again: the server gives up its reserve, and that is taken too.
                 _fill(ballast)
                 name = f"filling-{len(accepted)}"
-                code = _submitted(http, name)
+                code = _submit(http, name).status_code
                 if code == 201:
                     accepted.add(name)
                 return code == 503
@@ -278,7 +278,11 @@ def test_a_sqlite_store_on_a_full_disk(tmp_path: Path) -> None:
             assert {job["name"] for job in all_jobs(http)} == accepted
             assert server.is_running
             ballast.unlink()
-            wait_until(lambda: _submitted(http, "after") == 201, "it goes on by itself")
+            try:
+                wait_until(lambda: _submit(http, "after").status_code == 201, "it goes on by itself")
+            except AssertionError as error:
+                error.add_note(f"{_submit(http, 'after').text}\n{server.log()[-5000:]}")
+                raise
             assert {job["name"] for job in all_jobs(http)} == accepted | {"after"}
         assert server.stop() == 0, server.log()[-5000:]
     finally:
@@ -309,10 +313,10 @@ def test_a_start_on_a_full_disk(tmp_path: Path) -> None:
         subprocess.run(["umount", "-l", home], check=True)
 
 
-def _submitted(http: httpx.Client, name: str) -> int:
+def _submit(http: httpx.Client, name: str) -> httpx.Response:
     # Large: what is written must need new pages.
     body = {"name": name, "command": ["true"], "env": {"LONG": "x" * 60_000}}
-    return http.post("/jobs", json=body).status_code
+    return http.post("/jobs", json=body)
 
 
 def _fill(ballast: Path) -> None:
