@@ -255,7 +255,7 @@ def test_a_sqlite_store_that_another_process_locks(tmp_path: Path) -> None:
 def test_a_sqlite_store_on_a_full_disk(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", home], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", home], check=True)
     server = CorralServer(home, "--virtual-nodes", "1x2xA10")
     ballast = home / "ballast"
     try:
