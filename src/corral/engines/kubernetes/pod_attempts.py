@@ -1,11 +1,11 @@
-"""The attempts that the engine knows: loaded from its records at the start, and kept until they are forgotten."""
+"""The attempts with pods, loaded from the engine's records at the start."""
 
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Set
 
+from corral.engines.attempts.attempt_table import AttemptTable
 from corral.engines.kubernetes.api.pod_refs import namespace_of
 from corral.engines.kubernetes.attempts import pod_attempt
 from corral.engines.kubernetes.attempts.pod_attempt import Attempt
@@ -14,33 +14,14 @@ from corral.engines.kubernetes.attempts.records import Records
 log = logging.getLogger("corral.engines.kubernetes")
 
 
-class PodAttempts:
-    """Safe for several threads. `lock` also guards the fields of the attempts."""
-
+class PodAttempts(AttemptTable[Attempt]):
     def __init__(self, records: Records) -> None:
-        self.lock = threading.RLock()
-        self._attempts: dict[str, Attempt] = {}
+        super().__init__()
         for attempt_id in records.live():
             if (attempt := pod_attempt.load(records, attempt_id)) is None:
                 _discard(records, attempt_id)
             else:
-                self._attempts[attempt_id] = attempt
-
-    def get(self, attempt_id: str) -> Attempt | None:
-        with self.lock:
-            return self._attempts.get(attempt_id)
-
-    def all(self) -> list[Attempt]:
-        with self.lock:
-            return list(self._attempts.values())
-
-    def add(self, attempt: Attempt) -> None:
-        with self.lock:
-            self._attempts[attempt.id] = attempt
-
-    def remove(self, attempt_id: str) -> None:
-        with self.lock:
-            del self._attempts[attempt_id]
+                self.add(attempt)
 
     def namespaces(self, home: str) -> set[str]:
         """The namespaces of their pods; `home` is the engine's own."""
