@@ -15,7 +15,8 @@ from corral.core.counts import counted
 from corral.core.fleet.free_gpus import free_gpus
 from corral.core.fleet.resources import gpus_text
 from corral.core.model import WHOLE, Allocation, Job, JobKind, JobState, Prediction, Request
-from corral.core.scheduling.backfill.planned_start import PlannedStartSearch, end_if_started
+from corral.core.scheduling.backfill.planned_allocation import end_if_started
+from corral.core.scheduling.backfill.planned_start import PlannedStartSearch
 from corral.core.scheduling.placement.search import could_ever_fit
 from corral.core.scheduling.reservations.reservations import Reserved, find_open_place
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot

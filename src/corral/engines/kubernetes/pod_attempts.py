@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Set
 
-from corral.engines.attempts.attempt_table import AttemptTable
+from corral.engines.attempt_table import AttemptTable
 from corral.engines.kubernetes.api.pod_refs import namespace_of
 from corral.engines.kubernetes.attempts import pod_attempt
 from corral.engines.kubernetes.attempts.pod_attempt import Attempt

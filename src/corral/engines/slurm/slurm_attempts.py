@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from corral.engines.attempts.attempt_table import AttemptTable
+from corral.engines.attempt_table import AttemptTable
 from corral.engines.slurm.attempts import slurm_attempt
 from corral.engines.slurm.attempts.run_directory import Layout
 from corral.engines.slurm.attempts.slurm_attempt import Attempt

@@ -12,7 +12,7 @@ from corral.control.scheduling.moves.job_move import begin_move
 from corral.core.counts import counted
 from corral.core.jobs.allocation_change import asking_for
 from corral.core.model import Allocation, Job, JobKind, JobState
-from corral.core.scheduling.backfill.planned_start import end_if_started
+from corral.core.scheduling.backfill.planned_allocation import end_if_started
 from corral.core.scheduling.plan.plan import PreemptionRule
 from corral.core.scheduling.reservations.reservations import Reserved, find_open_place
 

@@ -13,10 +13,8 @@ from dataclasses import replace
 
 from corral.core.jobs.allocation_change import together
 from corral.core.model import Allocation, Job, Queue
-from corral.core.scheduling.backfill.planned_start import (
-    AllocationEnd,
+from corral.core.scheduling.backfill.planned_allocation import (
     PlannedAllocation,
-    PlannedStartSearch,
     end_if_started,
     free_part,
     idle_gpu_seconds,
@@ -24,6 +22,7 @@ from corral.core.scheduling.backfill.planned_start import (
     likely_end_if_started,
     still_held,
 )
+from corral.core.scheduling.backfill.planned_start import AllocationEnd, PlannedStartSearch
 from corral.core.scheduling.elastic.resize import scalable_jobs
 from corral.core.scheduling.limits.hold_rules import owed
 from corral.core.scheduling.ordering.cost import aged_from

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from corral.core.model import Blocking, Job, JobState, Queue
-from corral.core.scheduling.backfill.planned_start import end_if_started
+from corral.core.scheduling.backfill.planned_allocation import end_if_started
 from corral.core.scheduling.cycle.job_decisions import JobDecisions
 from corral.core.scheduling.elastic.resize import Scalable, Scaling, Wanted, make_room, scalable_jobs
 from corral.core.scheduling.limits.claims import CLAIMED_RULES, Claim, claim_of, may_have_claims

@@ -26,7 +26,7 @@ from corral.core.model import (
     JobState,
 )
 from corral.core.people.quota import quota_kinds
-from corral.core.scheduling.backfill.planned_start import end_if_started
+from corral.core.scheduling.backfill.planned_allocation import end_if_started
 from corral.core.scheduling.limits.hold_rules import spare_gpus
 from corral.core.scheduling.plan.plan import Plan, Resize, ResizeCause, Start
 from corral.core.scheduling.reservations.reservations import Reserved

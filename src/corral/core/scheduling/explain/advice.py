@@ -16,7 +16,7 @@ from typing import Any
 from corral.core.counts import counted
 from corral.core.model import Elastic, Job, JobKind, JobState, Queue, Request
 from corral.core.quantities import format_duration
-from corral.core.scheduling.backfill.planned_start import end_if_started
+from corral.core.scheduling.backfill.planned_allocation import end_if_started
 from corral.core.scheduling.placement.search import could_ever_fit
 from corral.core.scheduling.plan.plan import Plan
 from corral.core.scheduling.reservations.reservations import Reserved, find_open_place

@@ -15,7 +15,7 @@ from corral.core.fleet.resources import NOTHING, gpus_text, held_by
 from corral.core.jobs.lifecycle import NOT_TAKEN
 from corral.core.model import WHOLE, Blocking, GpuHealth, Job, JobState, NodeState, Queue, Request
 from corral.core.quantities import format_duration
-from corral.core.scheduling.backfill.planned_start import end_if_started
+from corral.core.scheduling.backfill.planned_allocation import end_if_started
 from corral.core.scheduling.limits.claims import Claim
 from corral.core.scheduling.limits.hold_rules import MOST_NAMED, Reason, all_reasons
 from corral.core.scheduling.ordering import POLICIES

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from corral.core.model import WHOLE, Allocation, Job, JobState, Queue
-from corral.core.scheduling.backfill.planned_start import end_if_started
+from corral.core.scheduling.backfill.planned_allocation import end_if_started
 from corral.core.scheduling.ordering import POLICIES
 from corral.core.scheduling.placement.search import domains_for
 from corral.core.scheduling.preemption.preemption import PreemptionView, lost_gpu_seconds

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 from corral.core.model import WHOLE, Allocation, Job, JobState
-from corral.core.scheduling.backfill.planned_start import PlannedAllocation
+from corral.core.scheduling.backfill.planned_allocation import PlannedAllocation
 from corral.core.scheduling.limits import guarantees
 from corral.core.scheduling.ordering.cost import Rank
 from corral.core.scheduling.plan.plan import Preemption, PreemptionRule

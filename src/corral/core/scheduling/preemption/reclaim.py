@@ -20,7 +20,7 @@ from corral.core.scheduling.reservations.reservations import window_text
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 
 if TYPE_CHECKING:
-    from corral.core.scheduling.backfill.planned_start import PlannedAllocation
+    from corral.core.scheduling.backfill.planned_allocation import PlannedAllocation
     from corral.core.scheduling.preemption.preemption import PreemptionView
 
 

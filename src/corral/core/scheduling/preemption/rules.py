@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from corral.core.fleet.resources import gpus_text
 from corral.core.model import Job, Queue
 from corral.core.quantities import format_duration
-from corral.core.scheduling.backfill.planned_start import PlannedAllocation, is_limited, likely_end_if_started
+from corral.core.scheduling.backfill.planned_allocation import PlannedAllocation, is_limited, likely_end_if_started
 from corral.core.scheduling.limits import guarantees
 from corral.core.scheduling.ordering import POLICIES
 from corral.core.scheduling.ordering.cost import Rank, aged_from

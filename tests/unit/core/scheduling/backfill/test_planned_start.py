@@ -6,15 +6,14 @@ import math
 from dataclasses import replace
 
 from corral.core.model import WHOLE, Job, Prediction
-from corral.core.scheduling.backfill.planned_start import (
-    AllocationEnd,
+from corral.core.scheduling.backfill.planned_allocation import (
     PlannedAllocation,
-    PlannedStartSearch,
     end_if_started,
     free_part,
     likely_end_if_started,
     still_held,
 )
+from corral.core.scheduling.backfill.planned_start import AllocationEnd, PlannedStartSearch
 from corral.core.scheduling.placement.search import find_place
 from corral.core.scheduling.reservations.reservation import Reservation
 from corral.core.scheduling.reservations.reservations import Reserved

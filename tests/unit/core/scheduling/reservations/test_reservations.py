@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from corral.core.model import Job
 from corral.core.people.membership import Membership
-from corral.core.scheduling.backfill.planned_start import end_if_started
+from corral.core.scheduling.backfill.planned_allocation import end_if_started
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.explain.reasons import explain
 from corral.core.scheduling.reservations.reservation import Reservation
