@@ -16,7 +16,8 @@ from tests.servers.images import busybox_image, needs_podman
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
-        shutil.which("systemd-analyze") is None, reason="groups of system calls are systemd's: install systemd"
+        shutil.which("systemd-analyze") is None,
+        reason="there is no systemd-analyze: install it (Debian package: systemd)",
     ),
 ]
 

@@ -76,7 +76,7 @@ def test_only_a_program_of_the_job_is_reached(tmp_path: Path) -> None:
         listener(port, tmp_path / "j-1", uid)
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="needs root to run a program as another account")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root runs programs as other accounts: run as root")
 def test_a_program_of_another_account_with_the_environment_of_the_job_is_not_reached(tmp_path: Path) -> None:
     with program(tmp_path / "j-1", str(OTHER_ACCOUNT)) as port:
         with pytest.raises(ConnectionRefusedError):

@@ -166,7 +166,10 @@ def test_a_refusal_is_in_slurms_words(slurm: SlurmRest, options: dict[str, Any],
         slurm.submit(job("refused", **options))
 
 
-@pytest.mark.skipif(not has_groups(), reason="needs cgroups for memory that root can write: jobs cannot be limited")
+@pytest.mark.skipif(
+    not has_groups(),
+    reason="no control group limits memory here: run as root, on a machine with writable control groups",
+)
 def test_memory_is_limited_and_its_excess_reported(slurm_rest: SlurmCluster, tmp_path: Path) -> None:
     harness = SlurmRestHarness(tmp_path / "engine", slurm_rest)
     hog = "held = []\nwhile True: held.append(b'x' * (1 << 20))"

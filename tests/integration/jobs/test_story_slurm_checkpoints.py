@@ -47,7 +47,7 @@ def home() -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def server(slurm_cluster: SlurmCluster, home: Path) -> Iterator[CorralServer]:
     if PYTHON is None:
-        pytest.skip("this machine has no Python of its own, such as Debian's package python3")
+        pytest.skip("this machine has no Python of its own: install it (Debian package: python3)")
     started = server_on(slurm_cluster, home / "home", settings=SETTINGS)
     with temporary_account(ACCOUNT, 54323):
         started.start()

@@ -251,7 +251,7 @@ def test_a_sqlite_store_that_another_process_locks(tmp_path: Path) -> None:
     assert server.stop() == 0
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a file system of its own")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a file system of its own: run as root")
 def test_a_sqlite_store_on_a_full_disk(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
@@ -291,7 +291,7 @@ def test_a_sqlite_store_on_a_full_disk(tmp_path: Path) -> None:
         subprocess.run(["umount", "-l", home], check=True)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a file system of its own")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a file system of its own: run as root")
 def test_a_start_on_a_full_disk(tmp_path: Path) -> None:
     """A server that was stopped has to make files when it starts: it gives up a part of its reserve for them."""
     home = tmp_path / "home"

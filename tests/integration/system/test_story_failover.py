@@ -55,7 +55,7 @@ def test_the_leader_changes_under_load(tmp_path: Path, servers: Servers) -> None
 
 def test_the_leader_is_cut_off_from_the_database_which_then_fails_over(tmp_path: Path) -> None:
     if os.geteuid():
-        pytest.skip("network namespaces need root")
+        pytest.skip("only root can make network namespaces: run as root")
     with ExitStack() as parts:
         directory = Path(parts.enter_context(tempfile.TemporaryDirectory(prefix="corral-cut-", dir="/tmp")))
         directory.chmod(0o755)

@@ -106,7 +106,10 @@ def test_prometheus_reads_it(exporter: Exporter) -> None:
     assert (last.labels, last.value) == ({"collector": "virtual"}, 1030.0)
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed: install prometheus")
+@pytest.mark.skipif(
+    shutil.which("promtool") is None,
+    reason="promtool is not installed: run scripts/install-test-servers as root (Debian package: prometheus)",
+)
 def test_promtool_finds_nothing_but_the_names_that_nvidia_chose(exporter: Exporter) -> None:
     checked = subprocess.run(
         ["promtool", "check", "metrics"], input=exporter.page(), capture_output=True, text=True, check=False

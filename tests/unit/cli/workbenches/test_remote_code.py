@@ -39,7 +39,7 @@ def test_entries_are_added_and_replaced_and_the_users_own_stay(tmp_path: Path) -
     assert (directory / "corral" / "config").stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.skipif(shutil.which("ssh") is None, reason="needs an OpenSSH client")
+@pytest.mark.skipif(shutil.which("ssh") is None, reason="there is no ssh: install it (Debian package: openssh-client)")
 def test_openssh_reads_the_entry(tmp_path: Path) -> None:
     write_entry(tmp_path, view("bench", 1), ssh(2201))
     config = str(tmp_path / "corral" / "config")

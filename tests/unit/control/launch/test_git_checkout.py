@@ -38,7 +38,7 @@ def run(command: Sequence[str], path: str, access: GitAccess, **env: str) -> sub
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
 def test_a_host_that_does_not_answer_is_said_and_nothing_is_left(shell: list[str], tmp_path: Path) -> None:
     if shutil.which(shell[0]) is None:
-        pytest.skip(f"{shell[0]} is not installed")
+        pytest.skip(f"{shell[0]} is not installed: run scripts/install-test-servers as root")
     left = set(Path("/tmp").glob("corral-git.*"))
     commands = (
         resolve_command(URL, "main"),
@@ -61,7 +61,7 @@ def test_a_node_without_git_says_so(bare_path: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
 def test_a_copy_of_the_same_commit_is_used_again_without_the_network(shell: list[str], tmp_path: Path) -> None:
     if shutil.which(shell[0]) is None:
-        pytest.skip(f"{shell[0]} is not installed")
+        pytest.skip(f"{shell[0]} is not installed: run scripts/install-test-servers as root")
     place = tmp_path / "source-2"
     (place / ".git").mkdir(parents=True)
     (place / ".git" / "corral-commit").write_text(f"{COMMIT}\n")

@@ -71,7 +71,7 @@ def test_no_signal_is_blocked_or_ignored(tmp_path: Path) -> None:
     assert masks == dict.fromkeys(names, 0)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change accounts")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change accounts: run as root")
 def test_a_program_has_the_account_and_no_privileges() -> None:
     owner = {"name": "nobody", "uid": 65534, "gid": 65534, "groups": [65534, 4]}
     code, output, problem = ran(spec_of("cat", "/proc/self/status", owner=owner, no_new_privileges=True), "/")

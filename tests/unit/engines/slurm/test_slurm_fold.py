@@ -143,7 +143,7 @@ def test_a_linked_log_is_not_shortened(layout: Layout, tmp_path: Path, monkeypat
     assert Path(place, "log").read_bytes().startswith(b"\0"), "it is the job's own again"
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="gives files to other accounts")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to other accounts: run as root")
 def test_a_file_of_another_account_whose_name_is_gone_is_no_log(layout: Layout) -> None:
     ended(layout, "j-1.1", "hello\n")
     place = layout.place("j-1.1", 0)
