@@ -1,4 +1,4 @@
-"""What the tests of shells share, whatever engine runs the job: `corral shell` as people use it, and who is let in."""
+"""Steps that the tests of shells share between engines: `corral shell` as people use it, and its refusals."""
 
 from __future__ import annotations
 
