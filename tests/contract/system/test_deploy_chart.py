@@ -73,16 +73,23 @@ def test_the_least_is_a_server_with_a_home_and_its_rights(helm: Path) -> None:
     assert claim == {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "20Gi"}}}
 
 
-def test_each_namespace_of_a_group_has_the_role(helm: Path) -> None:
+def test_each_namespace_of_a_group_has_the_role_and_the_network_policy(helm: Path) -> None:
     groups = {"vision": "team-vision", "speech": "team-speech", "guests": "platform"}
-    values = {"cluster": {"name": "k", "engine": "kubernetes", "kubernetes": {"group_namespaces": groups}}}
+    values = {
+        "cluster": {"name": "k", "engine": "kubernetes", "kubernetes": {"group_namespaces": groups}},
+        "networkPolicy": {"enabled": True},
+    }
     command = [str(helm), "template", "lab", str(CHART), "--namespace", "platform", "--values", "-"]
     done = subprocess.run(command, input=json.dumps(values), capture_output=True, text=True, check=True)
-    roles = [one for one in yaml.safe_load_all(done.stdout) if one and one["kind"] in ("Role", "RoleBinding")]
+    objects = [one for one in yaml.safe_load_all(done.stdout) if one]
+    roles = [one for one in objects if one["kind"] in ("Role", "RoleBinding")]
     places = sorted((one["kind"], one["metadata"]["namespace"]) for one in roles)
     namespaces = ["platform", "team-speech", "team-vision"]
     assert places == [(kind, one) for kind in ("Role", "RoleBinding") for one in namespaces]
     assert all(one.get("rules", roles[0]["rules"]) == roles[0]["rules"] for one in roles)
+    policies = [one for one in objects if one["kind"] == "NetworkPolicy" and one["metadata"]["name"].endswith("-jobs")]
+    assert sorted(one["metadata"]["namespace"] for one in policies) == namespaces
+    assert all(one["spec"] == policies[0]["spec"] for one in policies)
 
 
 def test_the_configuration_names_the_namespace_and_a_shared_home(helm: Path) -> None:

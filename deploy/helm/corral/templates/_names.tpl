@@ -22,6 +22,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{ .Values.jobs.namespace | default .Release.Namespace }}
 {{- end }}
 
+{{/* Every namespace of jobs, as JSON: that of all others, and those of groups. */}}
+{{- define "corral.jobsNamespaces" -}}
+{{- $namespaces := list (include "corral.jobsNamespace" .) }}
+{{- range (default dict (default dict .Values.cluster.kubernetes).group_namespaces) }}
+{{- $namespaces = append $namespaces . }}
+{{- end }}
+{{- toJson (uniq $namespaces) }}
+{{- end }}
+
 {{- define "corral.claim" -}}
 {{ .Values.home.existingClaim | default (printf "home-%s-0" (include "corral.name" .)) }}
 {{- end }}

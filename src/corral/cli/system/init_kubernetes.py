@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import yaml
 
+from corral.cli.terminal.arguments import pairs
 from corral.cli.terminal.failures import Refused, WrongUsage
 from corral.cli.terminal.terminal import Terminal, command
 from corral.core.visible_text import visible
@@ -31,6 +33,7 @@ def register(app: typer.Typer) -> None:
         examples=[
             "corral init kubernetes",
             "corral init kubernetes --context lab --namespace corral --create-namespace",
+            "corral init kubernetes --group-namespace vision=team-vision --group-namespace speech=team-speech",
             "corral init kubernetes --inside --repository registry.example.org/corral",
             "corral init kubernetes --check",
         ],
@@ -44,6 +47,10 @@ def init_kubernetes(
     ] = None,
     context: Annotated[str | None, typer.Option(metavar="NAME", help="Its context; else the current one.")] = None,
     namespace: Annotated[str, typer.Option(metavar="NAME", help="The namespace of the pods of jobs.")] = "corral",
+    group_namespace: Annotated[
+        list[str] | None,
+        typer.Option(metavar="GROUP=NAMESPACE", help="A group whose jobs run in a namespace of its own. Repeatable."),
+    ] = None,
     image: Annotated[
         str, typer.Option(metavar="IMAGE", help="The image of jobs that name none.")
     ] = "docker.io/library/python:3.12-slim",
@@ -53,7 +60,7 @@ def init_kubernetes(
         str, typer.Option(metavar="IMAGE", help="With --inside: the image of corral, without its tag.")
     ] = "corral",
     create_namespace: Annotated[
-        bool, typer.Option("--create-namespace", help="Create the namespace if it is missing.")
+        bool, typer.Option("--create-namespace", help="Create the namespaces that are missing.")
     ] = False,
     check: Annotated[bool, typer.Option("--check", help="Only check; write nothing.")] = False,
     directory: Annotated[Path, typer.Option(metavar="DIR", help="Where to write the files.")] = Path(),
@@ -66,21 +73,27 @@ def init_kubernetes(
     from corral.engines.kubernetes.api.client import ApiError, ApiUnavailable
     from corral.engines.kubernetes.cluster_checks import Verdict
 
-    section: dict[str, Any] = {"namespace": namespace, "default_image": image}
+    section: dict[str, Any] = {"namespace": namespace}
+    if group_namespace:
+        section["group_namespaces"] = pairs("--group-namespace", group_namespace)
+    section["default_image"] = image
     if kubeconfig is not None:
         section["kubeconfig"] = str(kubeconfig.expanduser().absolute())
     if context is not None:
         section["context"] = context
     api, rules = _opened(section)
     if create_namespace:
-        try:
-            _create_namespace(api, namespace)
-        except (ApiError, ApiUnavailable) as error:
-            raise Refused(f"namespace {namespace} cannot be created: {error}") from error
+        for one in rules.namespaces:
+            try:
+                _create_namespace(api, one)
+            except (ApiError, ApiUnavailable) as error:
+                raise Refused(f"namespace {one} cannot be created: {error}") from error
     findings = list(cluster_checks.check_cluster(api, rules))
     if not terminal.as_json:
         _show(findings)
-    files, steps = ({}, list[str]()) if check else _files(api, section, cluster, findings, repository, inside=inside)
+    files, steps = (
+        ({}, list[str]()) if check else _files(api, rules, section, cluster, findings, repository, inside=inside)
+    )
     _write(directory, files, replace=replace)
     failed = any(finding.verdict is Verdict.FAIL for finding in findings)
     if terminal.as_json:
@@ -126,6 +139,7 @@ def _create_namespace(api: ApiClient, name: str) -> None:
 
 def _files(
     api: ApiClient,
+    rules: PodRules,
     section: dict[str, Any],
     cluster: str,
     findings: list[ClusterFinding],
@@ -137,11 +151,11 @@ def _files(
     files, steps = dict[str, str](), list[str]()
     namespace = section["namespace"]
     missing = {finding.check for finding in findings if finding.verdict != "OK"}
-    if "Namespace" in missing:
-        steps.append(f"kubectl create namespace {namespace}")
+    absent = [found.namespace for found in findings if found.check == "Namespace" and found.verdict != "OK"]
+    steps += [f"kubectl create namespace {one}" for one in absent]
     if inside:
         # The chart has an account and the rights of its own, and adds the namespace.
-        own = {key: value for key, value in section.items() if key == "default_image"}
+        own = {key: value for key, value in section.items() if key in ("group_namespaces", "default_image")}
         values = {
             "image": {"repository": repository},
             "operator": {"secret": "corral-operator"},
@@ -155,14 +169,14 @@ def _files(
         ]
     else:
         files[CONFIG] = _yaml({"cluster": [{"name": cluster, "engine": "kubernetes", "kubernetes": section}]})
-        if "Rights" in missing and (text := _rights(api, namespace)):
+        if "Rights" in missing and (text := _rights(api, rules.namespaces)):
             files[RIGHTS] = text
             steps.append(f"kubectl apply -f {RIGHTS}     # by an administrator of the cluster")
         steps += [f"corral up --config {CONFIG}", "corral doctor"]
     return files, [*steps, "corral login --user operator", "corral submit --gpus 1 -- python -c 'print(\"hello\")'"]
 
 
-def _rights(api: ApiClient, namespace: str) -> str:
+def _rights(api: ApiClient, namespaces: Sequence[str]) -> str:
     """The roles for the account of the kubeconfig; "" if its name is unknown."""
     from corral.engines.kubernetes import cluster_checks
     from corral.engines.kubernetes.api.client import ApiError, ApiUnavailable
@@ -172,7 +186,7 @@ def _rights(api: ApiClient, namespace: str) -> str:
         user = cluster_checks.user_of(api)
     except (ApiError, ApiUnavailable):
         return ""
-    return _HEAD + yaml.safe_dump_all(roles([namespace], user), sort_keys=False) if user else ""
+    return _HEAD + yaml.safe_dump_all(roles(namespaces, user), sort_keys=False) if user else ""
 
 
 def _write(directory: Path, files: dict[str, str], *, replace: bool) -> None:

@@ -48,13 +48,15 @@ class ClusterFinding:
     detail: str
     #: how to fix it
     fix: str = ""
+    #: the namespace that it is about
+    namespace: str = ""
 
 
 def check_cluster(api: ApiClient, rules: PodRules) -> Iterator[ClusterFinding]:
     """Stops after a finding without which the others mean nothing. Raises nothing of the API server."""
     try:
         yield _server(api)
-        found = {one: _namespace(api, one) for one in rules.namespaces}
+        found = {one: replace(_namespace(api, one), namespace=one) for one in rules.namespaces}
         yield from found.values()
         yield _rights(api, rules.namespaces)
         nodes = _nodes(api)

@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from corral.engines.kubernetes.api.client import ApiClient
+from corral.engines.kubernetes.api.kubeconfig import read_kubeconfig
 from corral.engines.kubernetes.api.rights import RIGHTS
+from corral.engines.kubernetes.attempts.pod_rules import PodRules
+from corral.engines.kubernetes.cluster_checks import check_cluster
 from tests.unit.cli.runner import corral
 from tests.unit.engines.kubernetes.api_server import Answer, ApiServer, Asked, answer, api_server, refusal
 from tests.unit.engines.kubernetes.objects import Json, node
@@ -23,8 +27,9 @@ class Cluster:
     def __init__(self) -> None:
         self.nodes: list[Json] = [node("gpu1"), node("gpu2")]
         self.namespaces = {"corral"}
-        #: rights that the account lacks, as verb and resource
+        #: rights that the account lacks, as verb and resource, and in one namespace only
         self.lacks: set[tuple[str, str]] = set()
+        self.lacks_in: set[tuple[str, str, str]] = set()
         self.on_pod = answer({}, 201)
         self.created: list[Json] = []
 
@@ -35,7 +40,9 @@ class Cluster:
             return answer({"status": {"userInfo": {"username": "ada@example.org"}}}, 201)
         if asked.path.endswith("/selfsubjectaccessreviews"):
             wanted = asked.body["spec"]["resourceAttributes"]
-            return answer({"status": {"allowed": (wanted["verb"], wanted["resource"]) not in self.lacks}}, 201)
+            right = (wanted["verb"], "/".join(filter(None, (wanted["resource"], wanted["subresource"]))))
+            here = (*right, wanted.get("namespace", ""))
+            return answer({"status": {"allowed": right not in self.lacks and here not in self.lacks_in}}, 201)
         if asked.path == "/api/v1/nodes":
             return answer({"items": self.nodes})
         if asked.path == "/api/v1/namespaces":
@@ -118,6 +125,67 @@ def test_rights_that_are_missing_are_written_for_an_administrator(
     assert documents[1]["subjects"][0]["name"] == "ada@example.org"
     cluster.lacks = {("patch", "nodes")}
     assert findings("--check")["Rights"]["verdict"] == "WARN"
+
+
+def test_namespaces_of_groups_are_checked_and_get_the_rights_as_well(
+    server: ApiServer, cluster: Cluster, tmp_path: Path
+) -> None:
+    options = ["--group-namespace", "vision=team-vision", "--group-namespace", "speech=team-speech"]
+    without = corral("init", "kubernetes", *options, "--directory", str(tmp_path / "early"))
+    assert without.exit_code == 1
+    assert "kubectl create namespace team-vision" in without.stdout
+    assert "kubectl create namespace team-speech" in without.stdout
+    assert "kubectl create namespace corral" not in without.stdout
+
+    cluster.lacks_in = {("create", "pods", "team-vision"), ("get", "pods", "team-speech")}
+    done = corral("init", "kubernetes", *options, "--create-namespace", "--directory", str(tmp_path), "-o", "json")
+    assert cluster.namespaces == {"corral", "team-vision", "team-speech"}
+    (rights,) = [one for one in json.loads(done.stdout)["items"] if one["check"] == "Rights"]
+    assert rights["verdict"] == "FAIL"
+    assert "create pods in team-vision (to run jobs); get pods in team-speech (to run jobs)" in rights["detail"]
+    documents = list(yaml.safe_load_all((tmp_path / "rights.yaml").read_text()))
+    namespaces = ["corral", "team-vision", "team-speech"]
+    for kind in ("Role", "RoleBinding"):
+        assert [one["metadata"]["namespace"] for one in documents if one["kind"] == kind] == namespaces
+    assert len([one for one in documents if "namespace" not in one["metadata"]]) == 2
+    written = yaml.safe_load((tmp_path / "corral.yaml").read_text())["cluster"][0]["kubernetes"]
+    assert written["group_namespaces"] == {"vision": "team-vision", "speech": "team-speech"}
+
+    inside = corral("init", "kubernetes", *options, "--inside", "--directory", str(tmp_path))
+    assert inside.exit_code == 1
+    values = yaml.safe_load((tmp_path / "values.yaml").read_text())
+    assert values["cluster"]["kubernetes"]["group_namespaces"] == written["group_namespaces"]
+
+
+def test_each_right_that_is_missing_in_one_namespace_only_is_named(
+    server: ApiServer, cluster: Cluster, tmp_path: Path
+) -> None:
+    cluster.namespaces.add("team-vision")
+    rules = PodRules(namespace="corral", group_namespaces={"vision": "team-vision"})
+    api = ApiClient(read_kubeconfig([tmp_path / "kubeconfig"]))
+    for right in RIGHTS:
+        where = "" if right.is_for_cluster else "team-vision"
+        cluster.lacks_in = {(right.verb, right.resource, where)}
+        (found,) = [one for one in check_cluster(api, rules) if one.check == "Rights"]
+        assert str(found.verdict) == ("WARN" if right.is_optional else "FAIL")
+        assert f"{right}{' in team-vision' if where else ''} (to {right.purpose})" in found.detail
+        assert found.detail.count("(to ") == 1
+    api.close()
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("vision", "expected NAME=VALUE, got 'vision'"),
+        ("=team-vision", "expected NAME=VALUE"),
+        ("vision=Team_Vision", "group_namespaces.vision"),
+        ("vision=", "group_namespaces.vision"),
+    ],
+)
+def test_a_namespace_of_a_group_that_cannot_be_is_refused(server: ApiServer, option: str, words: str) -> None:
+    done = corral("init", "kubernetes", "--check", "--group-namespace", option)
+    assert done.exit_code == 2
+    assert words in done.stderr
 
 
 def test_a_namespace_is_created_on_request_only(server: ApiServer, cluster: Cluster) -> None:

@@ -64,6 +64,7 @@ def api_server(respond: Callable[[Asked], Answer]) -> Iterator[ApiServer]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
 
         def _handle(self) -> None:
             place = urlsplit(self.path)

@@ -29,7 +29,13 @@ class Right:
 RIGHTS: tuple[Right, ...] = (
     *(Right(verb=verb, resource="nodes", purpose="see nodes", is_for_cluster=True) for verb in ("list", "watch")),
     *(
-        Right(verb=verb, resource="pods", purpose="see what other pods hold", is_for_cluster=True, is_optional=True)
+        Right(
+            verb=verb,
+            resource="pods",
+            purpose="see what other pods hold, and to find exporters of GPU readings",
+            is_for_cluster=True,
+            is_optional=True,
+        )
         for verb in ("list", "watch")
     ),
     Right(
