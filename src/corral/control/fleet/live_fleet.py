@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
+from corral.control.fleet.fleet_names import NameText
 from corral.control.fleet.node_views import GpuView, NodeView, node_view
 from corral.core.fleet.free_gpus import closed_gpus
 from corral.core.model import GpuHealth, Job, NodeState
@@ -87,6 +88,8 @@ class LiveFleet:
         self.reserved: dict[str, Group] = {}
         #: names of the nodes in their order; None if it has to be made again
         self._names: list[str] | None = None
+        #: names of the nodes and of the GPUs for searches; None if they have to be made again
+        self._searched: tuple[NameText, NameText] | None = None
         self._closed: Set[str] = frozenset()
         #: the reservations that `_closed` was computed from, and the time in which it holds
         self._closed_of: tuple[int, float, float] = (-1, 0.0, 0.0)
@@ -177,7 +180,7 @@ class LiveFleet:
         if before is not None:
             self._count(before, -1)
         if node_id not in fleet.place_of:
-            self._places = None
+            self._places = self._searched = None
             return
         self.viewed += 1
         jobs = self._jobs_on.get(node_id, {}).values()
@@ -185,7 +188,7 @@ class LiveFleet:
         self._views[node_id] = after
         self._count(after, 1)
         if before is None or _shape(before) != _shape(after):
-            self._places = None
+            self._places = self._searched = None
         if self._places is not None:
             for view in after.gpus:
                 self._held[self._places[view.gpu.id]] = view.held_milli > 0
@@ -236,6 +239,14 @@ class LiveFleet:
         slots = self._snapshot.fleet.slots
         begin = 0 if name is None else bisect_right(slots, node_order(name), key=lambda slot: node_order(slot.node.id))
         return (self._views[slots[place].node.id] for place in range(begin, len(slots)))
+
+    def searched_names(self) -> tuple[NameText, NameText]:
+        """The names of all nodes, and of all GPUs, for searches."""
+        if self._searched is None:
+            slots = self._snapshot.fleet.slots
+            gpus = [gpu.id for slot in slots for gpu in slot.node.gpus]
+            self._searched = NameText([slot.node.id for slot in slots]), NameText(gpus)
+        return self._searched
 
     def total(self, cluster: str | None = None) -> GpuCounts:
         """The counts of one cluster, or of all clusters."""

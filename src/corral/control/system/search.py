@@ -12,7 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from corral.control.fleet.node_views import GpuView
 from corral.control.jobs import images
+from corral.control.live.state import State
 from corral.control.live.unit_of_work import Caller
 from corral.control.ports import Transaction
 from corral.control.records import Function, JobFilter, JobRecord
@@ -64,11 +66,33 @@ class Match:
     found: Found
 
 
-def search(tx: Transaction, caller: Caller, text: str, nodes: Sequence[Node], limit: int) -> list[Found]:
-    """`nodes` are those of the snapshot: the store would have to read every GPU."""
+def search(tx: Transaction, caller: Caller, text: str, fleet: Sequence[Sequence[Match]], limit: int) -> list[Found]:
+    """`fleet` is what `search_fleet` found: the store would have to read every GPU."""
     wanted = text.casefold()
-    lists = [_best(_matches(wanted, things)) for things in _small_things(tx, caller, nodes)]
-    return _shared_out([*_jobs(tx, caller, text, limit), *lists], limit)
+    lists = [_best(_matches(wanted, things)) for things in _small_things(tx, caller)]
+    return _shared_out([*_jobs(tx, caller, text, limit), *fleet, *lists], limit)
+
+
+def search_fleet(state: State, text: str) -> list[list[Match]]:
+    """Nodes, and GPUs."""
+    fleet = state.fleet()
+    nodes, gpus = (names.best(text, MAX_FOUND) for names in fleet.searched_names())
+    of_nodes = [(rank, view.node) for rank, name in nodes if (view := fleet.view(name)) is not None]
+    of_gpus = [(rank, gpu) for rank, name in gpus if (gpu := fleet.gpu(name)) is not None]
+    return [
+        [Match(rank=rank, found=_node(node)) for rank, node in of_nodes],
+        [Match(rank=rank, found=_gpu(gpu)) for rank, gpu in of_gpus],
+    ]
+
+
+def _node(node: Node) -> Found:
+    detail = f"{node.state.value}, {counted(len(node.gpus), 'GPU')}"
+    return Found(type=Type.NODE, id=node.id, title=node.id, detail=detail)
+
+
+def _gpu(view: GpuView) -> Found:
+    gpu = view.gpu
+    return Found(type=Type.GPU, id=gpu.id, title=gpu.id, detail=f"{gpu.model} {gpu.index} of {view.node}")
 
 
 # ------------------------------------------------------------------------------------------------ jobs
@@ -110,25 +134,8 @@ def _job(record: JobRecord, caller: Caller) -> Found:
 _Findable = tuple[Found, Sequence[str]]
 
 
-def _small_things(tx: Transaction, caller: Caller, nodes: Sequence[Node]) -> Iterator[Iterable[_Findable]]:
+def _small_things(tx: Transaction, caller: Caller) -> Iterator[Iterable[_Findable]]:
     """List by list, what the caller may see."""
-    yield [
-        (
-            Found(
-                type=Type.NODE,
-                id=node.id,
-                title=node.id,
-                detail=f"{node.state.value}, {counted(len(node.gpus), 'GPU')}",
-            ),
-            (),
-        )
-        for node in nodes
-    ]
-    yield (
-        (Found(type=Type.GPU, id=gpu.id, title=gpu.id, detail=f"{gpu.model} {gpu.index} of {node.id}"), ())
-        for node in nodes
-        for gpu in node.gpus
-    )
     yield [(Found(type=Type.QUEUE, id=queue.name, title=queue.name), ()) for queue in tx.fleet.queues()]
     yield [(_named(Type.POOL, pool.name, pool.description), ()) for pool in tx.fleet.pools()]
     yield [(_named(Type.PACKAGE, package.name, package.description), ()) for package in tx.catalog.packages()]

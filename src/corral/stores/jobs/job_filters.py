@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import Boolean, ColumnElement, Text, and_, cast, func, literal, literal_column, not_, or_, select
 from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.base import ReadOnlyColumnCollection
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
@@ -19,6 +20,11 @@ from corral.control.records import JobFilter
 from corral.core.model import CLUSTER_LABEL, JobState
 from corral.stores.database.row_codec import to_json
 from corral.stores.schema.tables import HAS_SEARCH_TEXT, PlainText, attempt_rows, job_rows, node_rows
+
+#: The columns of jobs, or of some jobs that were selected before.
+Columns = ReadOnlyColumnCollection[str, Any]
+#: Columns that `job_conditions` reads of selected jobs; those that also read others have no filter by `is_near`.
+NEAR_COLUMNS = ("id", "name", "user_name", "kind", "state", "queue", "priority", "created_at", "search_text")
 
 #: Appended to a prefix, sorts after every name with that prefix.
 _LAST = "\U0010ffff"
@@ -29,30 +35,30 @@ MAX_DIGITS = 12
 _PART_OF_ID = re.compile(r"j?-?[0-9]*")
 
 
-def job_conditions(where: JobFilter) -> list[ColumnElement[bool]]:
+def job_conditions(where: JobFilter, jobs: Columns = job_rows.c) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = []
     if where.states:
-        conditions.append(job_rows.c.state.in_([state.value for state in where.states]))
+        conditions.append(jobs.state.in_([state.value for state in where.states]))
     if where.kinds:
-        conditions.append(job_rows.c.kind.in_([kind.value for kind in where.kinds]))
+        conditions.append(jobs.kind.in_([kind.value for kind in where.kinds]))
     if where.user is not None:
-        conditions.append(job_rows.c.user_name == where.user)
+        conditions.append(jobs.user_name == where.user)
     if where.users:
-        conditions.append(job_rows.c.user_name.in_(where.users))
+        conditions.append(jobs.user_name.in_(where.users))
     if where.queue is not None:
-        conditions.append(job_rows.c.queue == where.queue)
+        conditions.append(jobs.queue == where.queue)
     if where.name_contains:
-        conditions.append(contains(job_rows.c.name, where.name_contains))
+        conditions.append(contains(jobs.name, where.name_contains))
     if where.name_prefix:
         conditions += _begins_with(where.name_prefix)
     if where.id_prefix:
         conditions.append(or_(*(job_rows.c.id.between(*span) for span in _numbers_from(where.id_prefix))))
     if where.text:
-        conditions.append(_has_text(where.text))
+        conditions.append(_has_text(where.text, jobs))
     if where.since is not None:
-        conditions.append(job_rows.c.created_at >= where.since)
+        conditions.append(jobs.created_at >= where.since)
     if where.until is not None:
-        conditions.append(job_rows.c.created_at < where.until)
+        conditions.append(jobs.created_at < where.until)
     if where.array is not None:
         conditions += _is_of_array(where.array)
     if where.cluster is not None:
@@ -66,6 +72,16 @@ def needs_scan(where: JobFilter) -> bool:
     time."""
     has_time = where.since is not None or where.until is not None
     return bool(where.text or where.name_contains or where.array or where.cluster or has_time)
+
+
+def is_near(where: JobFilter) -> bool:
+    """Whether a page of these jobs, in another order than that of ids, is looked for among the first jobs of the list
+    before all jobs of the filter are sorted. One user's jobs are few."""
+    reads_more = where.array or where.cluster or where.id_prefix or where.name_prefix
+    is_of_users = where.user is not None or where.users
+    return (
+        not reads_more and not is_of_users and (needs_scan(where) or bool(where.states or where.kinds or where.queue))
+    )
 
 
 def unindexed(column: ColumnElement[Any]) -> ColumnElement[Any]:
@@ -116,10 +132,12 @@ def _numbers_from(digits: str) -> list[tuple[int, int]]:
     return [(first * 10**more, (first + 1) * 10**more - 1) for more in range(MAX_DIGITS - len(digits) + 1)]
 
 
-def _has_text(text: str) -> ColumnElement[bool]:
-    places: list[ColumnElement[str]] = [job_rows.c.name, job_rows.c.user_name]
+def _has_text(text: str, jobs: Columns) -> ColumnElement[bool]:
+    places: list[ColumnElement[str]] = [jobs.name, jobs.user_name]
     if _PART_OF_ID.fullmatch(text.lower()):
-        places.append(literal("j-") + cast(job_rows.c.id, Text))
+        places.append(literal("j-") + cast(jobs.id, Text))
+    if jobs is not job_rows.c:
+        return or_(*(contains(place, text) for place in [*places, jobs.search_text]))
     described = select(job_rows.c.id).where(literal_column(HAS_SEARCH_TEXT), contains(job_rows.c.search_text, text))
     return or_(*(contains(place, text) for place in places), job_rows.c.id.in_(described.correlate(None)))
 

@@ -11,7 +11,7 @@ from corral.control.people.user_accounts import create_user
 from corral.control.ports import Store
 from corral.control.records import Function, ImageRecord, JobSpec, Visibility
 from corral.control.scheduling import queues
-from corral.control.system.search import Found, Type, search
+from corral.control.system.search import Found, Type, search, search_fleet
 from corral.core.model import JobKind, Queue
 from tests.unit.control.copied_desks import once
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
@@ -30,7 +30,7 @@ def staffed(store: Store) -> Desk:
 
 def find(desk: Desk, caller: Caller, text: str, limit: int = 20) -> list[Found]:
     with desk.store.read() as tx:
-        return search(tx, caller, text, list(desk.state.snapshot.nodes.values()), limit)
+        return search(tx, caller, text, search_fleet(desk.state, text), limit)
 
 
 def ids(desk: Desk, caller: Caller, text: str, limit: int = 20) -> list[tuple[str, str]]:

@@ -11,6 +11,7 @@ from sqlalchemy import Engine, create_engine, event
 from corral.control.ports import Store
 from corral.control.records import EventFilter, JobFilter
 from corral.core.model import JobKind, JobState
+from tests.contract.store_samples import added, ids_of
 
 
 @pytest.fixture
@@ -55,11 +56,33 @@ def test_rare_matches_of_a_text_are_not_looked_up_one_by_one(store: Store, plans
     with store.read() as transaction:
         for field in ("name", "priority", "created_at"):
             transaction.jobs.page(JobFilter(text="x"), sort=field, cursor=None, limit=50)
-    for plan in plans:
+    assert len(plans) == 6
+    for near, plan in zip(plans[::2], plans[1::2], strict=True):
+        assert "CO-ROUTINE near; SCAN jobs USING INDEX" in near, near
         _, _, which = plan.partition("LIST SUBQUERY")
         assert "SCAN jobs" in which, plan
         # Jobs that have a description are the only ones in that index, in the order of their rows.
         assert "SCAN jobs USING INDEX" not in which.replace("SCAN jobs USING INDEX ix_jobs_search_text", ""), plan
+
+
+def test_the_first_jobs_of_a_list_are_looked_at_before_those_of_a_filter_are_sorted(
+    store: Store, plans: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page of a million jobs of one state costs as much as one of a thousand."""
+    added(store, *({"name": f"train-{number}"} for number in range(30)))
+    whole = _page_ids(store, JobFilter(states=(JobState.QUEUED, JobState.CREATED)))
+    sorted_all = [plan for plan in plans if "LIST SUBQUERY" in plan]
+    assert len(whole) == 20
+    assert not sorted_all
+    assert "CO-ROUTINE near; SCAN jobs USING INDEX" in plans[0]
+    monkeypatch.setattr("corral.stores.jobs.jobs.NEAR", 5)
+    assert _page_ids(store, JobFilter(states=(JobState.QUEUED, JobState.CREATED))) == whole
+    assert any("LIST SUBQUERY" in plan for plan in plans)
+
+
+def _page_ids(store: Store, where: JobFilter) -> list[str]:
+    with store.read() as transaction:
+        return ids_of(transaction.jobs.page(where, sort="name", cursor=None, limit=20).items)
 
 
 def test_times_kinds_and_beginnings_of_names_use_their_index(store: Store, plans: list[str]) -> None:

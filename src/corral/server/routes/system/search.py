@@ -6,9 +6,7 @@ from typing import Annotated
 
 from fastapi import Query
 
-from corral.control.live.state import State
-from corral.control.system.search import MAX_FOUND, search
-from corral.core.model import Node
+from corral.control.system.search import MAX_FOUND, search, search_fleet
 from corral.server.auth.callers import AnyCaller, Context
 from corral.server.http.strict_route import problems, resource_router
 from corral.server.schemas.system.search import SearchView, found_view
@@ -24,10 +22,6 @@ async def search_everything(
     limit: Annotated[int, Query(ge=1, le=MAX_FOUND)] = 20,
 ) -> SearchView:
     """Results that the caller may see, the best matches first, with some of every kind."""
-    nodes = await context.inspect(_nodes)
-    found = await context.read(search, caller, q, nodes, limit)
+    fleet = await context.inspect(search_fleet, q)
+    found = await context.read(search, caller, q, fleet, limit)
     return SearchView(items=[found_view(item) for item in found])
-
-
-def _nodes(state: State) -> tuple[Node, ...]:
-    return tuple(state.snapshot.nodes.values())
