@@ -140,11 +140,14 @@ def test_a_pod_that_could_not_be_created_for_long_is_not_taken_for_gone(
         """A connection that is dead without a word: watches show nothing."""
         return Answer() if hidden["watch"] and asked.params.get("watch") else None
 
-    started.cluster.fault = blind
-    started.launch()
     asked = len(started.server.asked)
+    started.cluster.fault = blind
+    # The watch that was open before would still show it.
+    wait_for(lambda: sum("watch" in one.params and "pods" in one.path for one in started.server.asked[asked:]) > 1)
+    started.launch()
+    # Its engine may have asked before the launch has returned.
     path = f"{PODS}/{started.name}"
-    wait_for(lambda: any((one.method, one.path) == ("GET", path) for one in started.server.asked[asked:]))
+    wait_for(lambda: any((one.method, one.path) == ("GET", path) for one in started.server.asked))
     assert started.phase() is AttemptPhase.STARTING
     hidden["watch"] = False
     started.cluster.state(started.name, RUNNING)
