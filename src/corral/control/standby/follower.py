@@ -10,10 +10,11 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from corral.control.live.controller import Controller
+from corral.control.live.controller import Controller, ControllerStopped
 from corral.control.live.inbox import Read
 from corral.control.live.state import State, load_state
 from corral.control.live.unit_of_work import Work
@@ -94,9 +95,19 @@ class Follower(Controller):
     def inspect(
         self, read: Callable[Concatenate[State, Params], Answer], *args: Params.args, **kwargs: Params.kwargs
     ) -> Future[Answer]:
+        """A read that was not answered when this server became the leader is answered by the leader's controller."""
         if self._successor is not None:
             return self._successor.inspect(read, *args, **kwargs)
-        return super().inspect(read, *args, **kwargs)
+        answer: Future[Answer] = Future()
+
+        def pass_on(done: Future[Answer]) -> None:
+            if isinstance(done.exception(), ControllerStopped) and self._successor is not None:
+                self._successor.inspect(read, *args, **kwargs).add_done_callback(lambda later: _copy(later, answer))
+            else:
+                _copy(done, answer)
+
+        super().inspect(read, *args, **kwargs).add_done_callback(pass_on)
+        return answer
 
     def hand_over(self, controller: Controller) -> None:
         """Hands over to the controller when this server becomes the leader: open answers, such as streams, continue
@@ -202,6 +213,15 @@ class Follower(Controller):
         self._state = state
         if place != self._place:
             self._place, self._follows_now = min(place, self._place), True
+
+
+def _copy(done: Future[Answer], answer: Future[Answer]) -> None:
+    """A caller that has left has cancelled its answer."""
+    with suppress(InvalidStateError):
+        if (error := done.exception()) is not None:
+            answer.set_exception(error)
+        else:
+            answer.set_result(done.result())
 
 
 def _news(tx: Transaction, place: int) -> tuple[list[EventRecord], dict[str, Job | None], dict[str, AttemptRecord]]:

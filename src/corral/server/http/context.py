@@ -38,7 +38,7 @@ from corral.server.datasets.operation_runner import OperationRunner
 from corral.server.events.audit_notes import AuditNotes
 from corral.server.events.event_texts import EventTexts
 from corral.server.events.stream import EventFeed
-from corral.server.http.problems import RETRY_AFTER_SECONDS, Problem
+from corral.server.http.problems import stopping
 from corral.server.jobs.curve_files import CurveFiles
 from corral.server.jobs.git_sources import GitSources
 from corral.server.monitoring.server_metrics import ServerMetrics
@@ -217,8 +217,7 @@ class ServerContext:
         except RuntimeError:
             if self.controller.is_alive:
                 raise
-            headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
-            raise Problem(503, "Stopping", "The server is stopping; try again in a moment.", headers=headers) from None
+            raise stopping() from None
 
 
 async def _uncancelled(future: Future[Result]) -> Result:

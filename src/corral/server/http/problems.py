@@ -220,9 +220,18 @@ def store_unavailable(*, is_unknown: bool = False) -> Problem:
     )
 
 
+def stopping() -> Problem:
+    headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
+    return Problem(503, "Stopping", "The server is stopping; try again in a moment.", headers=headers)
+
+
 async def _of_engine(_: Request, error: Exception) -> Response:
     return Problem(
-        503, "Engine unavailable", str(error) or "The engine cannot be reached.", slug="engine-unavailable"
+        503,
+        "Engine unavailable",
+        str(error) or "The engine cannot be reached.",
+        slug="engine-unavailable",
+        headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
     ).response()
 
 
@@ -232,4 +241,5 @@ async def _of_history(_: Request, error: Exception) -> Response:
         "History unavailable",
         str(error) or "The history of readings is unavailable now.",
         slug="history-unavailable",
+        headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
     ).response()

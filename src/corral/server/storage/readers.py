@@ -17,7 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 from fastapi import Request
 
 from corral.core.storage.checksums import new_checksum
-from corral.server.http.problems import Problem
+from corral.server.http.problems import Problem, stopping
 from corral.stores.storage.fair_pool import DeadlinePassed, FairPool, Steps, Task, TaskCancelled, TooManyTasks
 
 T = TypeVar("T")
@@ -168,7 +168,7 @@ async def _answer(task: Task[T], ended: asyncio.Event) -> T:
     try:
         return task.future.result()
     except TaskCancelled:
-        raise Problem(503, "Stopping", "The server is stopping; try again in a moment.") from None
+        raise stopping() from None
 
 
 def checksum_steps(pieces: Iterable[bytes]) -> Steps[str]:

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from corral.server.http.problems import Problem
+from corral.server.http.problems import stopping
 
 T = TypeVar("T")
 
@@ -67,23 +67,19 @@ class StoreReads:
             reading = self._threads.submit(read)
         except RuntimeError:
             give_back()
-            raise _stopping() from None
+            raise stopping() from None
         # When the read has ended, not when its client has left: until then it holds a thread.
         reading.add_done_callback(lambda _: _call(loop, give_back))
         await ended.wait()
         try:
             return reading.result()
         except CancelledError:
-            raise _stopping() from None
+            raise stopping() from None
 
     def _leave(self, user: str, turns: _Turns) -> None:
         turns.reads -= 1
         if not turns.reads:
             self._turns.pop(user, None)
-
-
-def _stopping() -> Problem:
-    return Problem(503, "Stopping", "The server is stopping; try again in a moment.")
 
 
 def _call(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> None:

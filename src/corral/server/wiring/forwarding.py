@@ -25,6 +25,7 @@ from starlette.websockets import WebSocket
 
 from corral.server.auth.callers import SAFE_METHODS
 from corral.server.http.problems import Problem, store_unavailable
+from corral.server.system.waiting_reads import StoreView, WaitingReads
 from corral.server.workbenches.forwarded_sockets import forward_socket
 
 log = logging.getLogger("corral.server.forwarding")
@@ -77,8 +78,8 @@ _OF_PROXIES = frozenset(
 )
 
 
-class Peer(Protocol):
-    """The server to which requests are forwarded."""
+class Peer(StoreView, Protocol):
+    """This server among the others, of which one may lead."""
 
     @property
     def name(self) -> str: ...
@@ -116,6 +117,7 @@ class Forwarding:
         self._tls = ssl.create_default_context(cafile=ca)
         self._app = app
         self._peer = peer
+        self._reads = WaitingReads(self._routed, peer)
         #: reads do not wait for a leader that did not answer lately, in the loop's time
         self._skip_until = float("-inf")
         # The servers' addresses are configured: no proxy of the environment, no redirects.
@@ -129,8 +131,20 @@ class Forwarding:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
-            return
-        mark = dict(scope["headers"]).get(MARK.lower().encode(), b"").decode("latin-1")
+        elif self._may_wait(scope):
+            await self._reads(scope, receive, send)
+        else:
+            await self._routed(scope, receive, send)
+
+    def _may_wait(self, scope: Scope) -> bool:
+        """Whether it is a read that may be repeated here. One that another server has forwarded is answered there, if
+        it cannot be answered here."""
+        if scope["type"] != "http" or scope["method"] not in SAFE_METHODS or not scope["path"].startswith("/api/"):
+            return False
+        return not (_mark_of(scope) or LEADER_ONLY.fullmatch(scope["path"]) or self._peer.is_page(scope))
+
+    async def _routed(self, scope: Scope, receive: Receive, send: Send) -> None:
+        mark = _mark_of(scope)
         sending = self._naming(send)
         if self._peer.is_leading:
             await self._app(self._believed(scope, mark), receive, sending)
@@ -284,6 +298,11 @@ class Forwarding:
             await send(message)
 
         return sending
+
+
+def _mark_of(scope: Scope) -> str:
+    named: bytes = dict(scope["headers"]).get(MARK.lower().encode(), b"")
+    return named.decode("latin-1")
 
 
 def no_leader() -> Problem:

@@ -153,5 +153,7 @@ class Membership:
             return
         self.held.renewed(begun)
         self._token = token
+        # Requests that wait for the former leader, which may be frozen, are given up.
+        self._leader = Leader(name=self.own.name, url=self.own.url, token=token)
         log.warning("this server leads from now on%s", f"; {lease.server} led before" if lease.server else "")
         threading.Thread(target=self._promote, args=(token,), name="promotion", daemon=True).start()

@@ -23,6 +23,7 @@ from corral.control.standby.lease import LeaseTimes
 from corral.server.http.app import build_app
 from corral.server.settings.settings import Settings
 from corral.server.system.servers import Servers
+from corral.server.system.waiting_reads import SILENT_SECONDS
 from corral.server.wiring.assembly import Assembly, assembled
 from corral.server.wiring.foundation import Handover
 from corral.server.wiring.membership import Membership
@@ -100,6 +101,16 @@ class OneOfSeveral:
 
     def is_server(self, name: str, key: str) -> bool:
         return self.membership.is_server(name, key)
+
+    @property
+    def store_answers(self) -> bool:
+        if self.is_leading:
+            return self.membership.held.may_act
+        return self._standby.follower.behind_seconds() < SILENT_SECONDS
+
+    @property
+    def is_ending(self) -> bool:
+        return self.membership.must_restart.is_set()
 
     async def caught_up(self) -> None:
         await asyncio.wrap_future(self._standby.follower.caught_up())

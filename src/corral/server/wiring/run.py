@@ -60,6 +60,8 @@ DRAIN_SECONDS = 2
 #: Between two attempts to open a store that is unavailable at the start.
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 5.0
+#: connections that wait to be accepted
+BACKLOG = 2048
 DEMO_NODES = "6x4xA10,5x4xA100-80G"
 
 
@@ -141,6 +143,8 @@ def run_one_of_several(settings: Settings, *, out: TextIO) -> bool:
     with ExitStack() as parts:
         listener = _prepared(settings, parts, _own_log(settings), is_shared=True)
         member = _waited(settings, listener, lambda: _start_member(settings, parts, listener, out))
+        with _address_errors(settings.server.host, settings.server.port):
+            listener.listen(BACKLOG)
         server = _Server(
             settings, member.app, must_end=member.membership.must_restart.is_set, end_now=lambda _: replace_process()
         )
@@ -189,7 +193,8 @@ def _prepared(settings: Settings, parts: ExitStack, log_path: Path | None, *, is
         parts.callback(_log_file(settings, log_path))
     _check_tls(settings)
     # Before the store is opened: a server that cannot listen must not take the store over.
-    listener = _listen(settings.server.host, settings.server.port)
+    # One of several servers accepts connections when it can answer: until then callers ask another one at once.
+    listener = _bound(settings.server.host, settings.server.port, listens=not is_shared)
     parts.callback(listener.close)
     return listener
 
@@ -364,20 +369,27 @@ def _check_tls(settings: Settings) -> None:
         raise CannotStart(f"the certificate {server.tls_certificate} cannot be used: {problem}", EXIT_FAILED)
 
 
-def _listen(host: str, port: int) -> socket.socket:
-    try:
+def _bound(host: str, port: int, *, listens: bool) -> socket.socket:
+    with _address_errors(host, port):
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.socket(family, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
-        listener.listen(2048)
+        if listens:
+            listener.listen(BACKLOG)
+    return listener
+
+
+@contextmanager
+def _address_errors(host: str, port: int) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             message = f"port {port} on {host} is in use: stop what uses it, or choose another one with --port"
         else:
             message = f"cannot listen on {host} port {port}: {error.strerror or error}"
         raise CannotStart(message, EXIT_PORT) from None
-    return listener
 
 
 def _tune_garbage_collection() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from corral.control.fleet import node_actions
 from corral.control.jobs import jobs
+from corral.control.live.controller import Controller, ControllerStopped
 from corral.control.live.state import State
 from corral.control.ports import AttemptPhase, Store, StoreUnavailable
 from corral.control.records import EventRecord
@@ -98,5 +100,26 @@ def test_answers_that_began_before_a_promotion_continue_with_the_leader(desk: De
         job = desk.submit(draft("first"))[0]
         successor.seen()
         assert standby.follower.inspect(lambda state: job.id in state.snapshot.jobs).result(30)
+    finally:
+        successor.follower.stop()
+
+
+def test_a_read_that_a_promotion_leaves_unanswered_is_answered_by_the_leader(desk: Desk, standby: Standby) -> None:
+    """It arrived after the follower's last look, and before its callers were sent to the leader."""
+    successor = Standby(desk.store)
+    try:
+        standby.follower.stop()
+        refused = standby.follower.inspect(_seen)
+        assert isinstance(refused.exception(30), ControllerStopped)
+        inspected = Controller.inspect
+        with pytest.MonkeyPatch.context() as patched:
+
+            def late(self: Controller, *args: Any, **kwargs: Any) -> Any:
+                if self is standby.follower:
+                    standby.follower._successor = successor.follower
+                return inspected(self, *args, **kwargs)
+
+            patched.setattr(Controller, "inspect", late)
+            assert standby.follower.inspect(_seen).result(30) == successor.seen()
     finally:
         successor.follower.stop()

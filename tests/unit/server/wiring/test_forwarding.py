@@ -32,6 +32,9 @@ from tests.servers.kubernetes.certificates import Authority
 
 
 class Peer:
+    store_answers = True
+    is_ending = False
+
     def __init__(self, name: str, *, leader: str | None = None, is_leading: bool = False) -> None:
         self.name = name
         self.key = f"key-of-{name}"

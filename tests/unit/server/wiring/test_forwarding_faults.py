@@ -90,6 +90,8 @@ class Peer:
     name = "two"
     key = "key-of-two"
     is_leading = False
+    store_answers = True
+    is_ending = False
 
     def __init__(self, leader: str, caught_up: Callable[[], Awaitable[None]] = _nothing) -> None:
         self.leader: str | None = leader

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import replace
 
 import pytest
@@ -79,6 +80,45 @@ def test_a_server_whose_row_was_lost_is_announced_again() -> None:
     finally:
         membership.stop()
     assert registry.announced[-1] == replace(own, place=41)
+
+
+class FreeRegistry(ForgetfulRegistry):
+    """A free lease: the leader that is in it does not renew any more, as one that is frozen."""
+
+    def announce(self, server: ServerRecord) -> None:
+        self.rows[server.name] = server
+
+    def lease(self) -> LeaseRecord:
+        return LeaseRecord(server="frozen", token="held", renewals=7, has_session=False)
+
+    def acquire(self, observed: LeaseRecord, server: ServerRecord, token: str) -> bool:
+        return True
+
+    def renew(self, token: str) -> bool:
+        return True
+
+
+def test_a_server_that_becomes_the_leader_gives_up_what_waits_for_the_former_one() -> None:
+    registry = FreeRegistry()
+    registry.announce(server("frozen", "gpu2", "http://gpu2:8470"))
+    promoted = threading.Event()
+    own = server("one", "gpu1", "http://gpu1:8470")
+    membership = Membership(
+        own,
+        registry,
+        times=LeaseTimes(lease_seconds=0.1),
+        monotonic=time.monotonic,
+        may_lead=lambda: True,
+        place=lambda: 0,
+        promote=lambda token: promoted.set(),
+    )
+    membership.start()
+    try:
+        assert promoted.wait(20)
+        assert membership.leader is not None
+        assert (membership.leader.name, membership.leader.url) == ("one", "http://gpu1:8470")
+    finally:
+        membership.stop()
 
 
 def test_a_server_with_a_certificate_is_reached_by_https() -> None:
