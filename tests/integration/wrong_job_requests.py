@@ -200,7 +200,7 @@ WRONG_ABOUT_JOBS: list[tuple[str, str, Any, int, str]] = [
     ("DELETE", "/preset-assets/model/nothing", None, 404, "name"),
     ("DELETE", "/preset-assets/engine/nothing", None, 422, "kind"),
     ("GET", "/preset-assets?kind=engine", None, 422, "kind"),
-    ("POST", "/jobs", {"command": ["true"], "commit_outputs": "nothing=best"}, 404, "dataset"),
+    ("POST", "/jobs", {"command": ["true"], "commit_outputs": "nothing=best"}, 422, "commit_outputs"),
     ("POST", "/jobs", {"command": ["true"], "commit_outputs": "=best"}, 422, "commit_outputs"),
     ("POST", "/presets", {"yaml": "name: ["}, 422, "yaml"),
     ("POST", "/presets", {"yaml": "name: mine"}, 422, "yaml"),

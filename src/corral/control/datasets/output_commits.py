@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from corral.control.datasets import datasets
-from corral.control.errors import Invalid
+from corral.control.errors import Invalid, NotFound
 from corral.control.live.unit_of_work import Caller
 from corral.control.ports import Transaction
 
@@ -32,4 +32,7 @@ def parse_commit(text: str) -> OutputCommit:
 
 def check_commit(tx: Transaction, caller: Caller, text: str) -> None:
     """Refused while the dataset does not exist, or the caller may not write to it."""
-    datasets.writable(tx, caller, parse_commit(text).dataset)
+    try:
+        datasets.writable(tx, caller, parse_commit(text).dataset)
+    except NotFound as missing:
+        raise Invalid(missing.detail, field=FIELD) from None

@@ -18,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 from corral.control.ports import OpenedOutput
 from corral.server.http import archives
 from corral.server.http.problems import Problem
+from corral.server.schemas.base import shown_time
 from corral.server.storage.readers import PieceStream
 
 POLICY = "sandbox; default-src 'none'; frame-ancestors 'none'"
@@ -64,7 +65,7 @@ def file_download(
     opened: OpenedOutput, name: str, wanted: str | None, if_range: str | None, through: Through
 ) -> Download:
     """The file, or the range that the Range header asks for."""
-    changed = formatdate(opened.modified_at, usegmt=True)
+    changed = formatdate(shown_time(opened.modified_at), usegmt=True)
     headers = {"Accept-Ranges": "bytes", "ETag": opened.tag, "Last-Modified": changed}
     start, length = 0, opened.size_bytes
     status = 200

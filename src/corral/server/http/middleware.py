@@ -43,6 +43,9 @@ SECURITY_HEADERS = {
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
 }
 
+#: What proxies call a request whose client left before it had an answer.
+CLIENT_LEFT = 499
+
 #: method, route template, status and seconds of a finished request
 Observe = Callable[[str, str, int, float], None]
 
@@ -62,7 +65,7 @@ class RequestEnvelope:
         given = asked.get(b"x-request-id", b"").decode("latin-1")
         rid = given if _GIVEN_ID.fullmatch(given) else secrets.token_hex(8)
         token = request_id.set(rid)
-        status = 500
+        status = CLIENT_LEFT
         seconds: float | None = None
 
         async def sending(message: Message) -> None:

@@ -82,10 +82,23 @@ Note = Annotated[Text, AfterValidator(_plain_text), Field(max_length=500)]
 Number = Annotated[int | float, WithJsonSchema({"type": "number"})]
 
 
+#: The first and the last second that a text can show. Times of files are what programs set them to.
+_FIRST = datetime(1, 1, 1, tzinfo=UTC).timestamp()
+_LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
+#: Times that users give stay so far from both ends that the same time in another zone can be shown, and what follows.
+YEAR_SECONDS = 366 * 86400.0
+
+
+def shown_time(at: float) -> float:
+    """The nearest time that can be shown."""
+    return max(_FIRST, min(_LAST, at))
+
+
 def rfc3339(at: float) -> str:
     """A time as the API writes it: UTC, to the millisecond, never later than `at`.
 
     A shown time can thus be given back as `since`: what was shown with it is included."""
+    at = shown_time(at)
     millis = round(at * 1000)
     if millis / 1000 > at:
         millis -= 1
@@ -105,7 +118,10 @@ def parse_time(text: str) -> float:
         raise ValueError(f"{text!r} is not a time such as 2026-01-03T10:00:00Z") from None
     if moment.tzinfo is None:
         raise ValueError(f"{text!r} has no time zone: end it with Z for UTC")
-    return moment.timestamp()
+    at = moment.timestamp()
+    if not _FIRST + YEAR_SECONDS <= at <= _LAST - YEAR_SECONDS:
+        raise ValueError(f"{text!r} is too far away: give a time between the years 2 and 9998")
+    return at
 
 
 def _moment(value: object) -> float:

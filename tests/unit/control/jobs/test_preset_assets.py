@@ -150,7 +150,7 @@ def test_a_completed_job_commits_its_outputs_and_a_failed_one_does_not(desk: Des
 def test_a_commit_that_cannot_be_made_is_refused_at_submission(desk: Desk, text: str) -> None:
     desk.do(datasets.create, ANN, name="weights", target=DEFAULT_TARGET, description="")
     spec = JobSpec(command=("train",), commit_outputs=text)
-    with pytest.raises((Invalid, NotFound)):
+    with pytest.raises(Invalid):
         desk.submit(replace(draft("train", gpus=1), spec=spec))
-    with pytest.raises(NotFound, match="there is no dataset"):
+    with pytest.raises(Invalid, match="there is no dataset"):
         desk.submit(replace(draft("other", gpus=1), spec=replace(spec, commit_outputs="weights")), caller=BOB)

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import httpx
 import pytest
 from fastapi import APIRouter, FastAPI, Query
+from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
 from corral.control.errors import InsufficientQuota
@@ -191,3 +192,20 @@ def test_a_strange_cursor_is_refused(cursor: str) -> None:
     refused: Callable[[], Any] = lambda: page_of(["a", "b"], key=key, limit=1, cursor=cursor)  # noqa: E731
     with pytest.raises(Problem, match="cursor"):
         refused()
+
+
+def test_a_client_that_leaves_before_its_request_is_complete_is_no_error_of_the_server() -> None:
+    seen: list[tuple[str, int]] = []
+
+    async def receive() -> Any:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        raise AssertionError(message)
+
+    async def reads(scope: Any, receive: Any, send: Any) -> None:
+        await Request(scope, receive).body()
+
+    envelope = RequestEnvelope(reads, observe=lambda method, _, status, __: seen.append((method, status)))
+    asyncio.run(envelope({"type": "http", "method": "PUT", "path": "/parts/1", "headers": []}, receive, send))
+    assert seen == [("PUT", 499)]

@@ -20,7 +20,7 @@ from corral.server.http.context import ServerContext
 from corral.server.http.paging import read_cursor, write_cursor
 from corral.server.http.problems import Problem, invalid_field
 from corral.server.http.strict_route import problems, resource_router
-from corral.server.schemas.base import ListView
+from corral.server.schemas.base import ListView, shown_time
 from corral.server.schemas.storage.volume_files import (
     ChecksumView,
     VolumeFileView,
@@ -297,7 +297,7 @@ def _download(
     opened: OpenedFile, name: str, wanted: str | None, if_range: str | None, through: downloads.Through
 ) -> downloads.Download:
     size = opened.size_bytes
-    changed = formatdate(opened.modified_ms // 1000, usegmt=True)
+    changed = formatdate(shown_time(opened.modified_ms // 1000), usegmt=True)
     headers = {
         "Accept-Ranges": "bytes",
         "ETag": opened.tag,
