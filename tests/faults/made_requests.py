@@ -295,7 +295,7 @@ class Maker:
             body.clear()
             body["command"] = ["true"]
         if operation.id in ("create_user", "edit_user"):
-            body.update(password="password-of-somebody") if operation.id == "create_user" else body.pop(
+            body.update(password="password-of-the-user") if operation.id == "create_user" else body.pop(
                 "disabled", None
             )
         for name in ("nodes", "gpus"):

@@ -165,7 +165,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(ServerContext, name, late(getattr(ServerContext, name)))
 
 
-def test_a_job_may_end_while_somebody_asks_why_it_waits(assembly: Assembly, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_may_end_while_a_user_asks_why_it_waits(assembly: Assembly, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last job of its line: with it, the line goes."""
 
     async def run() -> list[httpx.Response]:
