@@ -74,12 +74,51 @@ _KINDS_OF_PATHS = {
     "flavors:delete": "flavor",
     "packages:delete": "package",
 }
-#: Neither ends, or ends the story.
-LEFT_OUT = {"stream_events", "login", "logout", "step_down"}
+#: Requests that do not end, or end the story.
+LEFT_OUT = {"stream_events", "login", "logout", "change_password", "step_down"}
 #: Parameters: an answer that does not end, and places that no page has.
 LEFT_AWAY = {"follow", "cursor"}
 _SIZES = ("1MiB", "20MiB", 4096, "1GiB")
 _TIMES = ("1s", "2m", 3600, "1d")
+
+
+#: Bodies that are accepted, by operation; a name is added. "node", "gpu" and "moment" stand for one of them.
+GOOD: dict[str, dict[str, Any]] = {
+    "submit_job": {"command": ["sleep", "1"], "gpus": 2, "queue": "queue-a"},
+    "submit_array": {"command": ["true"], "array": "0-2", "name": "array-a"},
+    "create_workbench": {"hold": True},
+    "create_queue": {"policy": "priority"},
+    "create_pool": {"gpus": "gpu"},
+    "create_group": {},
+    "create_permission_group": {"functions": ["train"]},
+    "create_flavor": {"cpus_per_gpu": 1},
+    "create_package": {"gpus": 1, "cpus": 1},
+    "create_image": {"address": "registry.example.org/train:1"},
+    "create_volume": {"type": "local", "size": "1MiB"},
+    "create_dataset": {},
+    "create_dataset_target": {"storage": {"kind": "directory", "path": "/nowhere"}},
+    "create_object_store": {"kind": "s3", "bucket": "lab"},
+    "create_channel": {"url": "json://127.0.0.1:9/hook"},
+    "create_alert_rule": {"signal": "gpu-temperature", "threshold": 1},
+    "create_silence": {"name": None, "duration": "1h"},
+    "create_reservation": {"pool": "default", "gpus": 1, "since": "moment", "users": ["ann"]},
+    "create_maintenance_window": {"nodes": "node", "until": "moment"},
+    "create_report": {"name": None},
+    "create_report_schedule": {"period": "daily"},
+    "create_simulation": {"days": 1, "candidate": {}},
+    "allocate_task": {"name": None, "task": "task-a", "gpus": 1},
+    "put_secret": {"value": "the secret"},
+    "create_token": {},
+    "create_provider": {
+        "name": None,
+        "id": "provider-a",
+        "kind": "github",
+        "client_id": "corral",
+        "client_secret": "s",
+    },
+    "set_price": {"name": None, "model": "A100-80G", "weight_micro": 1_000_000},
+    "add_preset_asset": {"kind": "model", "source": "dataset:dataset-a"},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +134,17 @@ class Operation:
 
 def operations(description: Mapping[str, Any]) -> Iterator[Operation]:
     for path, methods in description["paths"].items():
-        for method, told in methods.items():
-            media, content = next(iter(told.get("requestBody", {}).get("content", {}).items()), ("", None))
-            if told["operationId"] not in LEFT_OUT:
+        for method, described in methods.items():
+            media, content = next(iter(described.get("requestBody", {}).get("content", {}).items()), ("", None))
+            if described["operationId"] not in LEFT_OUT:
                 yield Operation(
                     method=method.upper(),
                     path=path,
-                    id=told["operationId"],
-                    parameters=tuple(told.get("parameters", ())),
+                    id=described["operationId"],
+                    parameters=tuple(described.get("parameters", ())),
                     schema=content and content["schema"],
                     media=media,
-                    statuses=frozenset(told["responses"]),
+                    statuses=frozenset(described["responses"]),
                 )
 
 
@@ -134,7 +173,30 @@ class Maker:
     nodes: tuple[str, ...] = ()
     gpus: tuple[str, ...] = ()
 
+    def creating(self, operation: Operation) -> Made | None:
+        """A request for one of the few things, which succeeds if it is not there yet."""
+        kind = self._kind_of(operation.path)
+        body = GOOD.get(operation.id)
+        if body is None:
+            return None
+        made = Made(operation.method, operation.path, {}, json=dict(body))
+        if "{" in made.path:
+            made.path = re.sub(r"{\w+}", lambda _: self._name(kind), made.path)
+        else:
+            made.json.setdefault("name", self._name(kind))
+        for name, value in made.json.items():
+            if value == "node":
+                made.json[name] = [self.rng.choice(self.nodes)]
+            elif value == "gpu":
+                made.json[name] = [self.rng.choice(self.gpus)]
+            elif value == "moment":
+                made.json[name] = (datetime.now(UTC) + timedelta(hours=self.rng.randint(1, 90))).isoformat()
+        made.json = {name: value for name, value in made.json.items() if value is not None}
+        return made
+
     def request(self, operation: Operation) -> Made:
+        if self.rng.random() < 0.5 and (created := self.creating(operation)) is not None:
+            return created
         kind = self._kind_of(operation.path)
         values = {}
         params: dict[str, Any] = {}

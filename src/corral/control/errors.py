@@ -69,6 +69,13 @@ class NotFound(Refusal):
     status = 404
 
 
+class SignedOut(Refusal):
+    """Not signed in any more."""
+
+    slug = "not-signed-in"
+    status = 401
+
+
 class Forbidden(Refusal):
     """Your role does not allow this."""
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from corral.control.datasets import datasets
-from corral.control.errors import InUse, Invalid, NotFound, Taken, WrongState
+from corral.control.errors import InUse, Invalid, NotFound, SignedOut, Taken, WrongState
 from corral.control.jobs import images
 from corral.control.live.unit_of_work import PLATFORM, Caller, Work
 from corral.control.people import budgets, first_steps, permissions, quotas, secrets, user_inbox
@@ -38,6 +38,7 @@ from corral.core.snapshot.changes import DropMembership, PutMembership, PutQuota
 EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 MAX_EMAIL = 254
 MAX_DISPLAY_NAME = 100
+_SIGN_IN_AGAIN = "The account has changed meanwhile: sign in again."
 
 
 def create_user(
@@ -164,12 +165,18 @@ def delete_user(work: Work, caller: Caller, name: str) -> None:
 
 
 def change_password(
-    work: Work, caller: Caller, password_hash: str, *, revoke_tokens: bool = False, kept: str = ""
+    work: Work,
+    caller: Caller,
+    password_hash: str,
+    *,
+    before: UserRecord | None = None,
+    revoke_tokens: bool = False,
+    kept: str = "",
 ) -> UserRecord:
-    """Changes the caller's own password; the server has checked the old one. All sessions end. With `revoke_tokens` all
-    tokens are revoked, too, except the one with the id `kept`.
+    """Changes the caller's own password; the server has compared the old one with that of `before`. All sessions end.
+    With `revoke_tokens` all tokens are revoked, too, except the one with the id `kept`.
     """
-    user = existing(work.tx, caller.name)
+    user = _signed_in(work, caller.name, before)
     changed = replace(user, password_hash=password_hash, must_change_password=False)
     work.tx.people.save_user(changed)
     sessions = work.tx.credentials.of_user(user.name, CredentialKind.SESSION)
@@ -181,19 +188,37 @@ def change_password(
     return changed
 
 
-def create_token(work: Work, caller: Caller, credential: CredentialRecord) -> CredentialRecord:
-    """A token that outlives the sign-in, for programs."""
+def create_token(work: Work, caller: Caller, credential: CredentialRecord, *, by: str) -> CredentialRecord:
+    """A token that outlives the sign-in, for programs. `by` is the id of the credential that asks for it: if that was
+    revoked meanwhile, no new one must come out of it."""
     permissions.require(caller, Function.TOKENS)
+    present = (work.tx.credentials.of_user(caller.name, kind) for kind in CredentialKind)
+    if not any(one.id == by for some in present for one in some):
+        raise SignedOut(_SIGN_IN_AGAIN)
     return add_credential(work, caller, credential)
 
 
-def add_credential(work: Work, caller: Caller, credential: CredentialRecord) -> CredentialRecord:
-    """Stores the credential of a sign-in. The server has checked that the caller may have it."""
+def add_credential(
+    work: Work, caller: Caller, credential: CredentialRecord, *, before: UserRecord | None = None
+) -> CredentialRecord:
+    """Stores the credential of a sign-in. The server has checked that the caller may have it: for the password of
+    `before`, if there is one."""
+    _signed_in(work, credential.user, before)
     work.tx.credentials.add(credential)
     work.tx.people.saw_user(credential.user, work.now)
     action = "token.created" if credential.kind is CredentialKind.TOKEN else "user.signed-in"
     work.record(caller, action, credential.user, owner=credential.user, detail={"id": credential.id})
     return credential
+
+
+def _signed_in(work: Work, name: str, before: UserRecord | None) -> UserRecord:
+    """The user, as long as what was checked about the account still holds. Passwords are compared for a moment, in
+    which the account may be deleted, disabled, or get another password."""
+    user = work.tx.people.user(name)
+    has_changed = before is not None and user is not None and user.password_hash != before.password_hash
+    if user is None or user.disabled or has_changed:
+        raise SignedOut(_SIGN_IN_AGAIN)
+    return user
 
 
 def drop_credential(work: Work, caller: Caller, kind: CredentialKind, credential_id: str) -> CredentialRecord:

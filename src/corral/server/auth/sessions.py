@@ -46,7 +46,7 @@ async def open_session(context: ServerContext, user: UserRecord, address: str) -
         expires_at=now + session.lifetime_seconds,
     )
     caller = Caller(name=user.name, is_operator=user.role is Role.OPERATOR, source=address)
-    await context.execute(sign_in, caller, credential)
+    await context.execute(sign_in, caller, credential, user)
     return session
 
 
@@ -120,7 +120,8 @@ async def replace_password(context: ServerContext, user: UserRecord, old: str, n
     """Replaces the password during sign-in; sessions opened with the old password end."""
     check_new_password("new_password", new, before=old)
     caller = Caller(name=user.name, is_operator=user.role is Role.OPERATOR, source=address)
-    changed = await context.execute(user_accounts.change_password, caller, await context.passwords.hash(new))
+    hashed = await context.passwords.hash(new)
+    changed = await context.execute(user_accounts.change_password, caller, hashed, before=user)
     context.identities.forget(user.name)
     return changed
 
@@ -133,16 +134,17 @@ def check_new_password(field: str, new: str, *, before: str) -> None:
         raise invalid_field(field, "must differ from the present password")
 
 
-def sign_in(work: Work, caller: Caller, credential: CredentialRecord) -> CredentialRecord:
-    """Add the credential, and remove expired credentials of the same user."""
+def sign_in(work: Work, caller: Caller, credential: CredentialRecord, user: UserRecord) -> CredentialRecord:
+    """Add the credential, and remove expired credentials of the same user, who was checked as given."""
     expired = [
         item.id
         for kind in CredentialKind
         for item in work.tx.credentials.of_user(caller.name, kind)
         if item.expires_at is not None and item.expires_at <= work.now
     ]
+    added = user_accounts.add_credential(work, caller, credential, before=user)
     work.tx.credentials.delete(expired)
-    return user_accounts.add_credential(work, caller, credential)
+    return added
 
 
 def set_session_cookie(answer: Response, settings: Settings, session: Session) -> None:

@@ -41,7 +41,7 @@ class Download(StreamingResponse):
         headers: dict[str, str] | None = None,
     ) -> None:
         safe = {
-            "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name.encode('utf-8', 'replace'), safe='')}",
+            **attachment(name),
             "Content-Security-Policy": POLICY,
             "X-Content-Type-Options": "nosniff",
         }
@@ -53,6 +53,11 @@ class Download(StreamingResponse):
             await super().__call__(scope, receive, send)
         finally:
             self._pieces.close()
+
+
+def attachment(name: str) -> dict[str, str]:
+    """The header that makes a browser save an answer as a file, whatever characters its name has."""
+    return {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name.encode('utf-8', 'replace'), safe='')}"}
 
 
 class Through(Protocol):

@@ -62,7 +62,9 @@ def test_the_steps_of_a_scientist_are_about_own_jobs(desk: Desk) -> None:
     assert open_steps(desk, ANN) == ["job", "token"]
     desk.hear(own, AttemptPhase.ENDED, EndReason.EXIT_CODE, exit_code=0)
     token = CredentialRecord(id="t-1", kind=CredentialKind.TOKEN, user="ann", secret_hash="h")
-    desk.do(user_accounts.create_token, ANN, token)
+    session = CredentialRecord(id="s-1", kind=CredentialKind.SESSION, user="ann", secret_hash="s")
+    desk.do(user_accounts.add_credential, ANN, session)
+    desk.do(user_accounts.create_token, ANN, token, by="s-1")
     assert open_steps(desk, ANN) == []
     without_tokens = replace(ANN, functions=ANN.functions - {Function.TOKENS})
     assert [step.value for step, _ in seen(desk, without_tokens).steps] == ["submit", "job"]

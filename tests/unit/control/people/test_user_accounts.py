@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from corral.control.errors import Forbidden, InUse, Invalid, NotFound, NotPermitted, Taken, WrongState
+from corral.control.errors import Forbidden, InUse, Invalid, NotFound, NotPermitted, SignedOut, Taken, WrongState
 from corral.control.jobs import jobs
 from corral.control.live.unit_of_work import Caller
 from corral.control.people.quotas import set_quota
@@ -203,13 +203,48 @@ def test_a_disabled_user_is_signed_out_and_their_jobs_go_on(staffed: Desk) -> No
 
 def test_tokens_need_their_function(staffed: Desk) -> None:
     token = CredentialRecord(id="c-1", kind=CredentialKind.TOKEN, user="ann", secret_hash="h")
+    session = CredentialRecord(id="s-1", kind=CredentialKind.SESSION, user="ann", secret_hash="s")
+    staffed.do(add_credential, ANN, session)
     with pytest.raises(NotPermitted) as refusal:
-        staffed.do(create_token, Caller(name="ann", functions=frozenset()), token)
+        staffed.do(create_token, Caller(name="ann", functions=frozenset()), token, by="s-1")
     assert refusal.value.numbers == {"function": "tokens"}
-    assert staffed.do(create_token, ANN, token) == token
+    assert staffed.do(create_token, ANN, token, by="s-1") == token
     with staffed.store.write() as tx:
         tx.credentials.touch("c-1", 7.0)
         assert existing(tx, "ann").last_seen_at == 7.0
+
+
+def test_a_session_that_was_revoked_meanwhile_gives_no_new_token(staffed: Desk) -> None:
+    session = CredentialRecord(id="s-1", kind=CredentialKind.SESSION, user="ann", secret_hash="s")
+    staffed.do(add_credential, ANN, session)
+    staffed.do(change_password, ANN, "new", revoke_tokens=True)
+    token = CredentialRecord(id="c-1", kind=CredentialKind.TOKEN, user="ann", secret_hash="h")
+    with pytest.raises(SignedOut):
+        staffed.do(create_token, ANN, token, by="s-1")
+
+
+def test_a_sign_in_whose_password_was_changed_meanwhile_is_refused(staffed: Desk) -> None:
+    """Passwords are compared for a moment: the old one must not open a session beside the change."""
+    with staffed.store.read() as tx:
+        before = existing(tx, "ann")
+    staffed.do(change_password, ANN, "new", before=before)
+    session = CredentialRecord(id="s-1", kind=CredentialKind.SESSION, user="ann", secret_hash="h")
+    with pytest.raises(SignedOut):
+        staffed.do(add_credential, ANN, session, before=before)
+    with pytest.raises(SignedOut):
+        staffed.do(change_password, ANN, "theirs", before=before)
+
+
+@pytest.mark.parametrize("change", ["disabled", "deleted"])
+def test_a_sign_in_to_an_account_that_ended_meanwhile_is_refused(staffed: Desk, change: str) -> None:
+    """The session would be there when the account is enabled again."""
+    if change == "disabled":
+        staffed.do(edit_user, ROOT, "ann", disabled=True)
+    else:
+        staffed.do(delete_user, ROOT, "ann")
+    session = CredentialRecord(id="s-1", kind=CredentialKind.SESSION, user="ann", secret_hash="h")
+    with pytest.raises(SignedOut):
+        staffed.do(add_credential, ANN, session)
 
 
 def test_signing_in_counts_as_seen_and_stays_after_signing_out(staffed: Desk) -> None:

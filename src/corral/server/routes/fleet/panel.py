@@ -36,7 +36,7 @@ MAX_POINTS = 500
 DEFAULT_HISTORY_SECONDS = 86_400.0
 
 
-@router.get("/panel", operation_id="get_panel", responses=problems())
+@router.get("/panel", operation_id="get_panel", responses=problems(404))
 async def get_panel(
     caller: AnyCaller,
     context: Context,

@@ -70,7 +70,7 @@ async def login(body: LoginCreate, request: Request, context: Context) -> Respon
             created_at=now,
             expires_at=now + lifetime,
         )
-        await context.execute(sign_in, caller, credential)
+        await context.execute(sign_in, caller, credential, user)
         return JSONResponse(view.model_copy(update={"token": token}).model_dump(mode="json", exclude_none=True))
     session = await open_session(context, user, address)
     view = view.model_copy(update={"csrf_token": session.csrf})

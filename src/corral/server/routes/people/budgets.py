@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Literal
 
 from fastapi import Query, Response
-from starlette.concurrency import run_in_threadpool
 
 from corral.control.errors import NotFound
 from corral.control.live.unit_of_work import Caller
@@ -13,6 +13,7 @@ from corral.control.people import budgets
 from corral.core.people.budgets import Account, AccountKind, Period, Price, Unit, period_at
 from corral.reporting import pdf, statements
 from corral.server.auth.callers import AnyCaller, Context, Operator
+from corral.server.http import downloads
 from corral.server.http.context import ServerContext
 from corral.server.http.paging import Cursor, Limit, page_of
 from corral.server.http.query_times import time_of
@@ -166,14 +167,15 @@ async def get_statement_file(
     """The statement as CSV or PDF."""
     found, currency = await _statement(context, caller, Account(kind=kind, name=name), unit, since, until)
     file_name = f"statement-{kind}-{name}-{unit}.{format}"
-    headers = {"Content-Disposition": f'attachment; filename="{file_name}"'}
+    headers = downloads.attachment(file_name)
     if format == "csv":
-        return Response(statements.csv(found, currency), media_type="text/csv; charset=utf-8", headers=headers)
+        lines = await context.readers.call(caller.name, partial(statements.csv, found, currency))
+        return Response(lines, media_type="text/csv; charset=utf-8", headers=headers)
     if not pdf.is_installed():
         raise NotFound("corral was installed without PDF: pip install 'corral[reports]'", field="format")
     now = context.clock.now()
     page = statements.document(found, currency, cluster=context.settings.cluster[0].name, now=now)
-    drawn = await run_in_threadpool(pdf.render, page, made_at=now)
+    drawn = await context.readers.call(caller.name, partial(pdf.render, page, made_at=now))
     return Response(drawn, media_type="application/pdf", headers=headers)
 
 

@@ -69,6 +69,7 @@ async def change_password(body: PasswordChange, caller: AnyCaller, identity: Sig
         user_accounts.change_password,
         caller,
         await context.passwords.hash(body.new),
+        before=user,
         revoke_tokens=body.revoke_tokens,
         kept=identity.credential_id,
     )
@@ -90,7 +91,7 @@ async def list_tokens(
 
 
 @router.post("/tokens", status_code=201, operation_id="create_token", responses=problems(403))
-async def create_token(body: TokenCreate, caller: AnyCaller, context: Context) -> NewTokenView:
+async def create_token(body: TokenCreate, caller: AnyCaller, identity: SignedIn, context: Context) -> NewTokenView:
     """Create a token. Only this answer shows it."""
     token = new_token()
     now = context.clock.now()
@@ -105,7 +106,7 @@ async def create_token(body: TokenCreate, caller: AnyCaller, context: Context) -
         created_at=now,
         expires_at=now + days * 86400,
     )
-    await context.execute(user_accounts.create_token, caller, credential)
+    await context.execute(user_accounts.create_token, caller, credential, by=identity.credential_id)
     return NewTokenView(**token_view(credential).model_dump(), token=token)
 
 
