@@ -105,7 +105,7 @@ OWN_FILES: dict[str, str] = {
     "engines/local/supervisors/spawner_link.py": "the spawner's log",
     "engines/attempts/log_segments.py": "logs, in a run directory",
     "engines/local/shells/local_shells.py": "run directories and control groups, which are the server's",
-    "engines/local/shells/shell_process.py": "/proc, by the directory of one process, and control groups",
+    "engines/shells/shell_process.py": "/proc, by the directory of one process, and control groups",
     "engines/slurm/job_adoption.py": "directories of instances that it has just made",
     "engines/local/mps.py": "MPS, in the server's home",
     "engines/attempts/job_places.py": "the server's own directories on the way to a job's",

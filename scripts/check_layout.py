@@ -37,7 +37,7 @@ MACHINERY: dict[str, set[str]] = {
     "server": {"auth", "demo", "events", "http", "routes", "schemas", "settings", "wiring", "workers"},
     "client": {"functions", "http", "notebook", "views"},
     "cli": {"assistant", "habits", "slurm", "terminal"},
-    "engines": {"attempts", "kubernetes", "local", "slurm"},
+    "engines": {"attempts", "kubernetes", "local", "shells", "slurm"},
     "telemetry": {"history"},
     "simulator": {"traces"},
     "datasets": {"content", "history", "work"},

@@ -76,13 +76,24 @@ class PostgresServer:
 
     def kill(self) -> None:
         """Kills the server like a crash: without closing its connections."""
-        if not (self.data / "postmaster.pid").exists():
-            return  # it was stopped
+        if (self.data / "postmaster.pid").exists():  # else it was stopped
+            self._signal(signal.SIGKILL)
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """It takes connections and queries, and answers none, as behind a network that loses every packet."""
+        self._signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
         postmaster = int((self.data / "postmaster.pid").read_text().split()[0])
         children = subprocess.run(["pgrep", "-P", str(postmaster)], capture_output=True, text=True, check=False)
         for pid in (postmaster, *map(int, children.stdout.split())):
             with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+                os.kill(pid, number)
 
     @property
     def data(self) -> Path:

@@ -1,4 +1,4 @@
-"""Commands in jobs of a local engine, from start to end."""
+"""Commands in jobs of an engine that runs them by processes of this machine, from start to end."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import Any
 
 from corral.control.ports import ShellChannel, ShellStream
 from tests.contract.engine_harness import LocalHarness
+from tests.contract.slurm_harness import SlurmHarness
+
+WithShells = LocalHarness | SlurmHarness
 
 
 async def heard(shell: ShellStream) -> dict[ShellChannel, str]:
@@ -18,17 +21,17 @@ async def heard(shell: ShellStream) -> dict[ShellChannel, str]:
     return {channel: data.decode() for channel, data in found.items()}
 
 
-def open_shell(cluster: LocalHarness, *command: str, **options: Any) -> Coroutine[Any, Any, ShellStream]:
-    attempt_id = options.pop("attempt_id", "j-1.1")
+def open_shell(cluster: WithShells, *command: str, **options: Any) -> Coroutine[Any, Any, ShellStream]:
+    attempt_id, rank = options.pop("attempt_id", "j-1.1"), options.pop("rank", 0)
     chosen = {"has_terminal": False, "has_input": False, **options}
-    return cluster.engine.open_shell(attempt_id, 0, command, **chosen)
+    return cluster.engine.open_shell(attempt_id, rank, command, **chosen)
 
 
-def ran(cluster: LocalHarness, *command: str, given: bytes = b"") -> tuple[str, str, int | None]:
+def ran(cluster: WithShells, *command: str, given: bytes = b"", rank: int = 0) -> tuple[str, str, int | None]:
     """Output, errors and exit code of a command."""
 
     async def run() -> tuple[str, str, int | None]:
-        shell = await open_shell(cluster, *command, has_input=bool(given))
+        shell = await open_shell(cluster, *command, rank=rank, has_input=bool(given))
         if given:
             await shell.send(given)
             await shell.end_input()

@@ -30,6 +30,7 @@ from corral.control.ports import (
     Leadership,
     LogChunk,
     Observation,
+    ShellStream,
 )
 from corral.engines.attempts.aggregation import must_stop
 from corral.engines.attempts.fold_worker import QUIET_SECONDS, FoldHomes, FoldWorker, keep_homes
@@ -56,6 +57,7 @@ from corral.engines.slurm.slurm_api.commands import Slurm, SlurmRefused
 from corral.engines.slurm.slurm_api.devices import Devices
 from corral.engines.slurm.slurm_attempts import SlurmAttempts
 from corral.engines.slurm.slurm_launches import SlurmLaunches
+from corral.engines.slurm.slurm_shells import SlurmShells
 from corral.engines.storage.storage_specs import StoragePlaces
 
 log = logging.getLogger("corral.engines.slurm")
@@ -120,6 +122,7 @@ class SlurmEngine:
             on_submit=self._fold_worker.note_launch,
             on_change=self._watcher.check_soon,
         )
+        self._shells = SlurmShells(self._layout, slurm, self._with_instance)
         self._tracker, self._preparations = self._launches.tracker, self._launches.preparations
         self._watcher.start()
         self._fold_worker.start()
@@ -256,6 +259,22 @@ class SlurmEngine:
 
     def describe(self) -> Mapping[str, str]:
         return {"kind": "slurm", "root": str(self._layout.root), "mark": self._submissions.mark}
+
+    # -------------------------------------------------------------------------------------------- HasShells
+
+    async def open_shell(
+        self, attempt_id: str, rank: int, command: Sequence[str], *, has_terminal: bool, has_input: bool
+    ) -> ShellStream:
+        return await self._shells.open_shell(attempt_id, rank, command, has_terminal=has_terminal, has_input=has_input)
+
+    def _with_instance(self, attempt_id: str, rank: int) -> Attempt | None:
+        with self._attempts.lock:
+            attempt = self._attempts.get(attempt_id)
+            if attempt is None:
+                return None
+            attempt.read_reports(self._layout)
+            has_begun = rank in attempt.up and rank not in attempt.exits
+            return attempt if has_begun and not attempt.is_over else None
 
     # -------------------------------------------------------------------------------------------- OnThisDisk
 

@@ -38,6 +38,11 @@ class UnusedSlurm(Slurm):
     def submit(self, job: Submission) -> int:
         _unexpected()
 
+    def beside(
+        self, job_id: int, node: str, *, has_terminal: bool, has_input: bool
+    ) -> tuple[list[str], dict[str, str]]:
+        _unexpected()
+
     def signal(self, job_id: int, name: str, *, to_steps: bool) -> None:
         _unexpected()
 

@@ -30,6 +30,8 @@ log = logging.getLogger("corral.engines.slurm")
 
 #: A busy controller answers late; one that is down never does.
 PATIENCE_SECONDS = 20.0
+#: The exit code of srun where it has started nothing.
+SRUN_FAILED = 241
 #: Errors of a controller that cannot be reached at the moment, or is overloaded.
 _PASSING = (
     "Unable to contact slurm controller",
@@ -127,6 +129,12 @@ class Slurm(Protocol):
         """The owner of jobs that are submitted without `run_as`."""
 
     def submit(self, job: Submission) -> int: ...
+
+    def beside(
+        self, job_id: int, node: str, *, has_terminal: bool, has_input: bool
+    ) -> tuple[list[str], dict[str, str]]:
+        """The words before a command that shares a node of a running job with its steps, and the environment in which
+        the owner of the job runs them. Refused where Slurm's programs are missing."""
 
     def signal(self, job_id: int, name: str, *, to_steps: bool) -> None:
         """Signals the script of a job, or its steps. Does nothing for a job that is over."""
@@ -233,6 +241,29 @@ class SlurmCommands:
             return int(answer.strip().splitlines()[-1].split(";")[0])
         except (ValueError, IndexError):
             raise SlurmUnavailable(f"sbatch gave no job id: {answer.strip()!r}") from None
+
+    def beside(
+        self, job_id: int, node: str, *, has_terminal: bool, has_input: bool
+    ) -> tuple[list[str], dict[str, str]]:
+        if not self.has("srun"):
+            raise SlurmRefused("srun is not installed on the machine of the server")
+        # srun would say with each exit code but 0 that a task has exited. Its own errors have an exit code.
+        options = [
+            "--quiet",
+            "--quiet",
+            f"--jobid={job_id}",
+            "--overlap",
+            f"--nodelist={node}",
+            "--nodes=1",
+            "--ntasks=1",
+        ]
+        # All memory of the job, without keeping it from steps that its program starts.
+        options += ["--mem=0", "--chdir=/", "--unbuffered", "--kill-on-bad-exit=0", "--job-name=corral-shell"]
+        if has_terminal:
+            options.append("--pty")
+        elif not has_input:
+            options.append("--input=none")
+        return [self._found("srun"), *options], {**self._env, "SLURM_EXIT_ERROR": str(SRUN_FAILED)}
 
     def signal(self, job_id: int, name: str, *, to_steps: bool) -> None:
         self._unless_over("scancel", f"--signal={name}", *([] if to_steps else ["--batch"]), str(job_id))

@@ -146,6 +146,12 @@ class SlurmRest:
         except (KeyError, ValueError, TypeError):
             raise SlurmUnavailable("slurmrestd gave no job id") from None
 
+    def beside(
+        self, job_id: int, node: str, *, has_terminal: bool, has_input: bool
+    ) -> tuple[list[str], dict[str, str]]:
+        # slurmrestd starts no steps.
+        return self._commands.beside(job_id, node, has_terminal=has_terminal, has_input=has_input)
+
     def signal(self, job_id: int, name: str, *, to_steps: bool) -> None:
         query = rest_format.signal_query(name, to_steps=to_steps, version=self._version())
         self._unless_over("DELETE", f"slurm/{{}}/job/{job_id}", query=query)

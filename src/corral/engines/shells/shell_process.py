@@ -5,7 +5,10 @@ program of the job (by its directory in /proc, so that no other process can take
 that closes with it). The command is a child that enters the job first: its control groups, mounts, account, environment
 and working directory, with no more privileges than the program has.
 
-    shell_process.py SPEC      SPEC is the JSON of a ShellSpec (see `shells`)
+    shell_process.py SPEC      SPEC is the JSON of a ShellSpec (see `process_shell`)
+
+Without a program (`pid` is 0) the command is one that enters the job by itself, such as `srun`: it gets the account and
+is watched like any other.
 
 The exit code is that of the command; 128 + N after signal N, and 126 if the job could not be entered.
 """
@@ -29,8 +32,6 @@ from typing import Any
 _CLONE_NEWNS = 0x00020000
 _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS, _PR_CAPBSET_DROP = 1, 38, 24
 _CANNOT_ENTER = 126
-#: Between SIGHUP and SIGKILL.
-_HANG_UP_SECONDS = 2.0
 _DEFAULT_SHELL = ("/bin/sh", "-c", "command -v bash >/dev/null 2>&1 && exec bash; exec /bin/sh")
 #: Between two looks where the kernel cannot wait for a process.
 _POLL_MILLISECONDS = 100
@@ -40,11 +41,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def main(spec: Mapping[str, Any]) -> int:
-    try:
-        program = os.open(f"/proc/{spec['pid']}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        program = -1
-    if program < 0 or _start_ticks(program) != spec["start_ticks"]:
+    program = _program(spec["pid"])
+    if spec["pid"] and (program < 0 or _start_ticks(program) != spec["start_ticks"]):
         _complain("the job's program has ended")
         return _CANNOT_ENTER
     os.set_inheritable(spec["control"], False)
@@ -64,12 +62,20 @@ def main(spec: Mapping[str, Any]) -> int:
     return _watch(child, spec, program)
 
 
+def _program(pid: int) -> int:
+    """Opens its directory in /proc; -1 if it has ended, or there is none."""
+    try:
+        return os.open(f"/proc/{pid}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) if pid else -1
+    except FileNotFoundError:
+        return -1
+
+
 def _watch(child: int, spec: Mapping[str, Any], program: int) -> int:
     """The exit code of the command, which is ended with the program of the job, or when the server leaves it."""
     control, poll = spec["control"], select.poll()
     poll.register(control, 0)  # only that its other end was closed
     pause: int | None = None
-    for pid in (child, spec["pid"]):
+    for pid in filter(None, (child, spec["pid"])):
         try:
             poll.register(os.pidfd_open(pid), select.POLLIN)
         except OSError:
@@ -80,10 +86,10 @@ def _watch(child: int, spec: Mapping[str, Any], program: int) -> int:
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
             break
-        if not hung_up_at and (closed or _start_ticks(program) != spec["start_ticks"]):
+        if not hung_up_at and (closed or (program >= 0 and _start_ticks(program) != spec["start_ticks"])):
             hung_up_at, pause, poll = time.monotonic(), _POLL_MILLISECONDS, select.poll()
             _signal_session(child, signal.SIGHUP)
-        elif hung_up_at and time.monotonic() - hung_up_at > _HANG_UP_SECONDS:
+        elif hung_up_at and time.monotonic() - hung_up_at > spec["hang_up_seconds"]:
             _signal_session(child, signal.SIGKILL)
     # What the shell left in the background, as a terminal that is closed does.
     _signal_session(child, signal.SIGHUP)
@@ -101,20 +107,13 @@ def _signal_session(leader: int, number: signal.Signals) -> None:
 
 def _enter(spec: Mapping[str, Any], program: int, parent: int) -> None:
     """Raises OSError; returns only if the command cannot be executed."""
-    env = _environment(program)
-    status = _status(program)
-    for path in spec["groups"]:
-        with open(path, "w", encoding="ascii") as procs:
-            procs.write("0")
-    workdir = os.readlink("cwd", dir_fd=program)
-    if os.geteuid() == 0:
-        # Before the mounts of the job, among which its owner may have put an /etc or a library.
-        groups = _groups(spec["uid"], spec["gid"])
-        _enter_mounts(program)
-        _drop_capabilities(int(status["CapBnd"], 16))
-        _become(spec["uid"], spec["gid"], groups)
-    if status.get("NoNewPrivs") == "1":
-        _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    if program < 0:
+        env, workdir = dict(os.environ), "/"
+        if os.geteuid() == 0 and spec["uid"] != 0:
+            _become(spec["uid"], spec["gid"], _groups(spec["uid"], spec["gid"]))
+    else:
+        env, workdir = _environment(program), os.readlink("cwd", dir_fd=program)
+        _enter_program(spec, program)
     # After the change of accounts, which would reset it.
     _libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     if os.getppid() != parent:
@@ -134,6 +133,22 @@ def _enter(spec: Mapping[str, Any], program: int, parent: int) -> None:
     except (OSError, ValueError) as error:
         _complain(f"{command[0]}: {getattr(error, 'strerror', None) or error}")
         os._exit(127)
+
+
+def _enter_program(spec: Mapping[str, Any], program: int) -> None:
+    """Raises OSError."""
+    status = _status(program)
+    for path in spec["groups"]:
+        with open(path, "w", encoding="ascii") as procs:
+            procs.write("0")
+    if os.geteuid() == 0:
+        # Before the mounts of the job, among which its owner may have put an /etc or a library.
+        groups = _groups(spec["uid"], spec["gid"])
+        _enter_mounts(program)
+        _drop_capabilities(int(status["CapBnd"], 16))
+        _become(spec["uid"], spec["gid"], groups)
+    if status.get("NoNewPrivs") == "1":
+        _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 
 
 def _complain(text: str) -> None:

@@ -1,0 +1,1 @@
+"""Commands beside the programs of jobs, started by processes of this machine."""
