@@ -24,7 +24,7 @@ from corral.core.model import Job, JobState, Queue
 from corral.core.people.membership import Membership
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.snapshot.changes import PutMembership, PutQueue
-from corral.server.fleet.gpu_map import map_of, map_page
+from corral.server.fleet.gpu_map import MapColumns, map_of, map_page
 from corral.server.schemas.fleet.nodes import gpu_view
 from corral.telemetry.readings import LatestReadings
 
@@ -67,7 +67,7 @@ def map_rows() -> list[Row]:
     caller = Caller(name="user1")
 
     def as_map() -> bytes:
-        return map_of(map_page(state, NOW), latest.all(NOW), caller, NOW)
+        return map_of(map_page(state, NOW), MapColumns(), latest.all(NOW), caller, NOW)
 
     def as_list() -> None:
         measured = latest.all(NOW)

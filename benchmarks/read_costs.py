@@ -109,6 +109,7 @@ def requests(state: State, catalog: Catalog, owned: Any, now: float) -> dict[str
         return render(families_of(seen))
 
     kept: dict[str, facts.NodeFacts] = {}
+    columns = gpu_map.MapColumns()
     return {
         "/overview": overview,
         "/panel": lambda: panel.panel(state, now),
@@ -116,7 +117,9 @@ def requests(state: State, catalog: Catalog, owned: Any, now: float) -> dict[str
         "/nodes?limit=50": node_page,
         "/nodes/{node}": one_node,
         "/gpus?limit=100": gpu_page,
-        "/gpus/map, a page": lambda: gpu_map.map_of(gpu_map.map_page(state, now), readings.all(now), operator, now),
+        "/gpus/map, a page": lambda: gpu_map.map_of(
+            gpu_map.map_page(state, now), columns, readings.all(now), operator, now
+        ),
         "/pools": lambda: pools.pool_views(state, owned, now),
         "/queues": lambda: views.queue_views(state),
         "/queues/{name}/order": lambda: views.queue_order(state, now, "default", whose="operator"),

@@ -38,8 +38,16 @@ class ReadingsAt(Mapping[str, LatestReading]):
 
     def __getitem__(self, gpu_id: str) -> LatestReading:
         reading = self._readings[gpu_id]
+        return LatestReading(reading=reading, stale=self.is_stale(reading.at))
+
+    def some(self, gpu_ids: Iterable[str]) -> list[GpuReading | None]:
+        """The readings of these GPUs, stale ones too."""
+        known = self._readings
+        return [known.get(gpu_id) for gpu_id in gpu_ids]
+
+    def is_stale(self, at: float) -> bool:
         # In both directions: a reading from before the clock was set back is not valid either.
-        return LatestReading(reading=reading, stale=abs(self._now - reading.at) > self._stale_after_seconds)
+        return abs(self._now - at) > self._stale_after_seconds
 
     def __iter__(self) -> Iterator[str]:
         # The list is made at once, which no other thread interrupts.
@@ -104,7 +112,7 @@ class LatestReadings:
             reading = self._readings.get(gpu_id)
         return None if reading is None else LatestReading(reading=reading, stale=self._is_stale(reading.at, now))
 
-    def all(self, now: float) -> Mapping[str, LatestReading]:
+    def all(self, now: float) -> ReadingsAt:
         """The latest readings by GPU, as a view without copies."""
         return ReadingsAt(self._readings, now, self._stale_after_seconds)
 

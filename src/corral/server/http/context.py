@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Concatenate, ParamSpec, TypeVar
 
 from fastapi import Request
@@ -38,6 +38,7 @@ from corral.server.datasets.operation_runner import OperationRunner
 from corral.server.events.audit_notes import AuditNotes
 from corral.server.events.event_texts import EventTexts
 from corral.server.events.stream import EventFeed
+from corral.server.fleet.gpu_map import MapColumns
 from corral.server.http.problems import stopping
 from corral.server.jobs.curve_files import CurveFiles
 from corral.server.jobs.git_sources import GitSources
@@ -171,6 +172,8 @@ class ServerContext:
     #: the parts of the platform and their health
     parts: PartWatch
     metrics: ServerMetrics
+    #: what the map of all GPUs keeps between requests
+    map_columns: MapColumns = field(default_factory=MapColumns)
     version: str
     started_at: float
     #: the servers over this store

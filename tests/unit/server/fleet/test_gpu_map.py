@@ -13,7 +13,7 @@ from corral.control.records import AttemptRecord
 from corral.control.system.policies import Policies
 from corral.core.model import Job, Node, Taken
 from corral.core.snapshot.changes import PutJob, PutNode
-from corral.server.fleet.gpu_map import map_of, map_page
+from corral.server.fleet.gpu_map import MapColumns, map_of, map_page
 from corral.server.schemas.fleet.gpu_map import GpuMapView
 from corral.telemetry.readings import LatestReadings
 from tests.unit.core.builders import node, running
@@ -42,7 +42,7 @@ def read(*readings: GpuReading) -> LatestReadings:
 
 
 def shown(state: State, latest: LatestReadings, caller: Caller = OPERATOR, now: float = 10.0) -> dict[str, Any]:
-    body: dict[str, Any] = json.loads(map_of(map_page(state, now), latest.all(now), caller, now))
+    body: dict[str, Any] = json.loads(map_of(map_page(state, now), MapColumns(), latest.all(now), caller, now))
     GpuMapView.model_validate(body)
     assert {len(column) for column in body["gpus"].values()} == {len(body["gpus"]["id"])}
     return body
@@ -95,3 +95,18 @@ def test_unmeasured_values_are_null_and_old_ones_are_stale() -> None:
 
 def test_a_fleet_without_gpus_has_empty_columns() -> None:
     assert shown(state_of(node("n1", 0)), read())["gpus"]["id"] == []
+
+
+def test_a_change_makes_the_columns_of_its_nodes_only() -> None:
+    state = state_of(*(node(f"n{number}", 2) for number in range(20)))
+    kept, latest = MapColumns(), read(GpuReading(gpu_id="n3/0", at=9.0, utilization=0.25))
+    before = map_of(map_page(state, 10.0), kept, latest.all(10.0), OPERATOR, 10.0)
+    assert kept.made == 20
+    latest.update([GpuReading(gpu_id="n3/0", at=9.5, utilization=0.75)])
+    after = map_of(map_page(state, 10.0), kept, latest.all(10.0), OPERATOR, 10.0)
+    assert before != after
+    assert kept.made == 20
+    state.apply([PutJob(job=running(1, {"n7": (0, 1)}, user="ann"))])
+    changed = map_of(map_page(state, 10.0), kept, latest.all(10.0), OPERATOR, 10.0)
+    assert kept.made == 21
+    assert changed == map_of(map_page(state, 10.0), MapColumns(), latest.all(10.0), OPERATOR, 10.0)

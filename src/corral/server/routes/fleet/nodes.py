@@ -182,7 +182,8 @@ async def get_gpu_map(
     now = context.clock.now()
     place = cursor_of(cursor, str)
     page = await context.inspect(map_page, now, None if place is None else place[0], limit)
-    return Response(map_of(page, measured_now(context), caller, now), media_type="application/json")
+    shown = map_of(page, context.map_columns, context.readings.all(now), caller, now)
+    return Response(shown, media_type="application/json")
 
 
 @router.post("/gpus/{gpu:path}/reset-health", operation_id="reset_gpu_health", responses=problems(403, 404, 409))
