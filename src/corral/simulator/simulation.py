@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Protocol
 
+from corral.core.copies import replace
 from corral.core.jobs.lifecycle import (
     Ended,
     Event,

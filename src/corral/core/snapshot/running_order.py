@@ -210,7 +210,7 @@ class Falls:
     """The moments at which an attempt moves back, and its point after each of them. They depend on the job alone, not
     on the time at which they are asked for, so that equal snapshots give equal plans."""
 
-    __slots__ = ("_coming", "_job", "_points", "_ranking", "_times", "margin")
+    __slots__ = ("_answer", "_coming", "_job", "_points", "_ranking", "_times", "margin")
 
     def __init__(self, ranking: Ranking, job: Job, margin: float | None) -> None:
         self.margin = margin
@@ -220,6 +220,9 @@ class Falls:
         #: as far as was asked for
         self._times: list[float] = []
         self._points: list[float] = []
+        #: a cache: the last answer of `next_fall_past`, with the place that was asked for, and since when and until
+        #: which fall the answer is the same
+        self._answer: tuple[float, float, float, float | None] = (math.nan, 0.0, 0.0, None)
 
     def next_after(self, now: float) -> float | None:
         """The first fall from now on."""
@@ -232,15 +235,21 @@ class Falls:
 
     def next_fall_past(self, place: float, now: float) -> float | None:
         """The first fall from now on after which the point is behind this place, or the last of the next few."""
-        number, seen = bisect_right(self._times, now), 0
+        known_place, since, until, known = self._answer
+        if place == known_place and since <= now < until:
+            return known
+        number, seen, following, found = bisect_right(self._times, now), 0, math.inf, None
         while number < len(self._times) or self._read():
             at = self._times[number]
             if at > now:
                 seen += 1
+                following = min(following, at)
                 if self._points[number] > place or seen == _MOST_FALLS:
-                    return at
+                    found = at
+                    break
             number += 1
-        return None
+        self._answer = (place, now, following, found)
+        return found
 
     def _read(self) -> bool:
         """Read one more fall; False if there is none."""

@@ -16,10 +16,11 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
 
+from corral.core.copies import replace
 from corral.core.fleet.resources import grant_on
 from corral.core.model import WHOLE, Allocation, Grant, Job, Request
 from corral.core.scheduling.backfill.planned_allocation import PlannedAllocation, end_if_started, is_limited

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from bisect import insort
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
+from corral.core.copies import replace
 from corral.core.jobs.allocation_change import together
 from corral.core.model import Allocation, Job, Queue
 from corral.core.scheduling.backfill.planned_allocation import (
@@ -112,11 +112,10 @@ class JobDecisions:
         for long."""
         snapshot, job = self.snapshot, planned.job
         cost = idle_gpu_seconds(planned, self.now, snapshot.ordering.unknown_seconds)
-        planned = replace(planned, idle_gpu_seconds=cost)
         is_firm = math.isfinite(planned.at) and planned.is_firm
         if is_firm or self.now - aged_from(job) >= snapshot.backfill.hold_after_seconds:
-            return planned
-        return replace(planned, held=Allocation(grants=(), model=planned.held.model))
+            return replace(planned, idle_gpu_seconds=cost)
+        return replace(planned, idle_gpu_seconds=cost, held=Allocation(grants=(), model=planned.held.model))
 
     def _find_place(self, queue: Queue, job: Job) -> Allocation | None:
         return find_open_place(self.reserved, self._fleet, job, queue, end_if_started(job, self.now))

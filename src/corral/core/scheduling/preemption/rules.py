@@ -230,21 +230,27 @@ class ByOverrun:
         return any(other.id == one.id for other in guarantees.borrowers(view.snapshot, queue, view.leaving))
 
     def _gang_detail(self, view: PreemptionView, job: Job, victim: Job) -> Callable[[], str]:
-        waited = format_duration(max(1.0, view.now - aged_from(job)))
-        later = format_duration(max(1.0, aged_from(victim) - aged_from(job)))
-        return lambda: (
-            f"{victim.id} was queued {later} after {job.id} and passed it; {job.id} has waited for {waited} for "
-            f"{request_text(job)}, and {victim.id} writes checkpoints"
-        )
+        def detail() -> str:
+            waited = format_duration(max(1.0, view.now - aged_from(job)))
+            later = format_duration(max(1.0, aged_from(victim) - aged_from(job)))
+            return (
+                f"{victim.id} was queued {later} after {job.id} and passed it; {job.id} has waited for {waited} for "
+                f"{request_text(job)}, and {victim.id} writes checkpoints"
+            )
+
+        return detail
 
     def _detail(self, view: PreemptionView, job: Job, victim: Job) -> Callable[[], str]:
-        assert victim.predicted is not None
-        ran = format_duration(max(1.0, view.now - (victim.started_at or view.now)))
-        expected = format_duration(max(1.0, victim.predicted.p90_seconds))
-        return lambda: (
-            f"{victim.id} passed {job.id}, which waited for longer, because runs like it take {expected}; "
-            f"it has run for {ran}"
-        )
+        def detail() -> str:
+            assert victim.predicted is not None
+            ran = format_duration(max(1.0, view.now - (victim.started_at or view.now)))
+            expected = format_duration(max(1.0, victim.predicted.p90_seconds))
+            return (
+                f"{victim.id} passed {job.id}, which waited for longer, because runs like it take {expected}; "
+                f"it has run for {ran}"
+            )
+
+        return detail
 
 
 #: In the order in which they are asked. A new rule is one more entry here.
