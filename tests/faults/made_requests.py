@@ -84,7 +84,7 @@ _TIMES = ("1s", "2m", 3600, "1d")
 
 #: Bodies that are accepted, by operation; a name is added. "node", "gpu" and "moment" stand for one of them.
 GOOD: dict[str, dict[str, Any]] = {
-    "submit_job": {"command": ["sleep", "1"], "gpus": 2, "queue": "queue-a"},
+    "submit_job": {"name": None, "command": ["sleep", "20"], "gpus": 2},
     "submit_array": {"command": ["true"], "array": "0-2", "name": "array-a"},
     "create_workbench": {"hold": True},
     "create_queue": {"policy": "priority"},
@@ -94,7 +94,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "create_flavor": {"cpus_per_gpu": 1},
     "create_package": {"gpus": 1, "cpus": 1},
     "create_image": {"address": "registry.example.org/train:1"},
-    "create_volume": {"type": "local", "size": "1MiB"},
+    "create_volume": {"type": "filesystem", "size": "20MiB"},
     "create_dataset": {},
     "create_dataset_target": {"storage": {"kind": "directory", "path": "/nowhere"}},
     "create_object_store": {"kind": "s3", "bucket": "lab"},
@@ -148,6 +148,12 @@ def operations(description: Mapping[str, Any]) -> Iterator[Operation]:
                 )
 
 
+def _list_of(path: str) -> str:
+    """The list that a route is about: `jobs` for /jobs, /jobs:array and /jobs/{job}/clone."""
+    *_, found = [part for part in path.partition("{")[0].split("/") if part]
+    return found.partition(":")[0]
+
+
 @dataclass(slots=True)
 class Made:
     """One request."""
@@ -168,7 +174,7 @@ class Maker:
 
     rng: random.Random
     schemas: Mapping[str, Any]
-    #: ids that answers have shown, newest last
+    #: ids that answers have shown, by the list that they are in, newest last
     seen: dict[str, list[str]] = field(default_factory=dict)
     nodes: tuple[str, ...] = ()
     gpus: tuple[str, ...] = ()
@@ -203,7 +209,7 @@ class Maker:
         for parameter in operation.parameters:
             name, place, schema = parameter["name"], parameter["in"], parameter["schema"]
             if place == "path":
-                values[name] = self._path_value(name, kind, schema)
+                values[name] = self._path_value(name, kind, schema, _list_of(operation.path))
             elif place == "query" and (parameter.get("required") or self.rng.random() < 0.15):
                 params[name] = self._value(name, schema, kind, 0)
         path = operation.path
@@ -218,13 +224,12 @@ class Maker:
             made.content = b"some bytes"
         return made
 
-    def saw(self, answer: Any) -> None:
+    def saw(self, operation: Operation, answer: Any) -> None:
         """Remembers the ids in an answer."""
         for one in answer.get("items", [answer]) if isinstance(answer, dict) else ():
             found = one.get("id") if isinstance(one, dict) else None
             if isinstance(found, str | int):
-                prefix = re.match(r"[a-z]*", str(found))
-                self.seen.setdefault(prefix[0] if prefix else "", []).append(str(found))
+                self.seen.setdefault(_list_of(operation.path), []).append(str(found))
 
     # ------------------------------------------------------------------------------------------- inside
 
@@ -235,19 +240,18 @@ class Maker:
     def _name(self, kind: str) -> str:
         return f"{kind or 'thing'}-{self.rng.choice(LETTERS)}"
 
-    def _id(self, prefix: str) -> str | None:
-        known = self.seen.get(prefix, [])[-8:]
+    def _id(self, place: str) -> str | None:
+        known = self.seen.get(place, [])[-8:]
         return self.rng.choice(known) if known else None
 
     def _job(self) -> str:
-        return (self._id("j") if self.rng.random() < 0.9 else None) or self._name("job")
+        return (self._id("jobs") if self.rng.random() < 0.9 else None) or self._name("job")
 
-    def _path_value(self, name: str, kind: str, schema: Mapping[str, Any]) -> Any:
-        if name in ("id", "report", "simulation", "operation", "silence", "token_id", "key", "upload", "delivery"):
+    def _path_value(self, name: str, kind: str, schema: Mapping[str, Any], place: str) -> Any:
+        if name in ("id", "alert", "operation", "silence", "token_id", "key", "upload", "delivery"):
             if kind == "provider":
                 return self._name(kind)
-            every = [one for known in self.seen.values() for one in known[-4:]]
-            return self.rng.choice(every) if every else "1"
+            return self._id(place) or "1"
         if name == "name" and kind:
             return self._name(kind)
         if name == "name" or name == "user":
@@ -327,7 +331,7 @@ class Maker:
         if name in ("size", "memory", "memory_per_gpu"):
             return rng.choice(_SIZES)
         if name == "path":
-            return rng.choice(["a", "a/b", "/data", "out.txt", "../up", "a\nb"])
+            return rng.choice(["a", "a/b", "out.txt", "/data", "a\nb"])
         if name == "url":
             return "http://127.0.0.1:9/hook"
         if name == "name":

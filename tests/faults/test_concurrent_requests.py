@@ -21,6 +21,7 @@ import pytest
 from argon2 import PasswordHasher
 
 from corral.server.auth.passwords import Passwords
+from corral.server.auth.throttle import LoginThrottle
 from corral.server.http.app import bare_app
 from corral.server.http.context import ServerContext
 from corral.server.http.description.api_description import describe
@@ -128,7 +129,7 @@ class Story:
         if answer.status_code == 401:
             await self._add(user)
         if answer.is_success and answer.headers.get("content-type") == "application/json":
-            self.maker.saw(answer.json())
+            self.maker.saw(operation, answer.json())
 
     async def _add(self, user: str) -> None:
         """Signs the user in once more, who may have been deleted, disabled or signed out."""
@@ -136,6 +137,9 @@ class Story:
             return
         await self.sign_in("operator", PASSWORD)
         headers = {"Authorization": f"Bearer {self.tokens['operator']}"}
+        await self.http.patch(f"{API}/users/{user}", json={"disabled": False}, headers=headers)
+        if await self.sign_in(user, PASSWORD):
+            return
         await self.http.delete(f"{API}/users/{user}", headers=headers)
         await self.http.post(f"{API}/users", json={"name": user, "password": PASSWORD}, headers=headers)
         await self.sign_in(user, PASSWORD)
@@ -154,7 +158,9 @@ class Story:
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets other requests in between the looks of one request at the store and at the state."""
+    """Lets other requests in between the looks of one request at the store and at the state. A user who was deleted
+    signs in again without a wait."""
+    monkeypatch.setattr(LoginThrottle, "begin", lambda *_: 0.0)
     rng = random.Random(SEED)
 
     def late(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -188,7 +194,7 @@ def test_a_job_may_end_while_a_user_asks_why_it_waits(assembly: Assembly, monkey
                     if ends == "delete":
                         (await http.delete(f"{API}/jobs/{job}", headers=headers)).raise_for_status()
 
-                happens_between(monkeypatch, end)
+                happens_before(monkeypatch, "inspect", end)
                 answers.append(await http.get(f"{API}/jobs/{job}/why", headers=headers))
             return answers
 
@@ -197,16 +203,47 @@ def test_a_job_may_end_while_a_user_asks_why_it_waits(assembly: Assembly, monkey
     assert deleted.status_code == 404
 
 
-def happens_between(monkeypatch: pytest.MonkeyPatch, event: Callable[[], Awaitable[None]]) -> None:
-    """Lets something happen once, before the next look of a request at the state."""
-    original = ServerContext.inspect
+@pytest.mark.parametrize(
+    ("path", "body", "look"),
+    [
+        ("queues", {"name": "new"}, "inspect"),
+        ("maintenance-windows", {"name": "new", "nodes": [], "until": "2100-01-01T00:00:00Z"}, "inspect"),
+        ("pools", {"name": "new"}, "read"),
+        ("groups", {"name": "new"}, "read"),
+        ("reservations", {"name": "new", "pool": "default", "gpus": 1, "users": ["operator"]}, "read"),
+    ],
+)
+def test_a_new_object_may_be_deleted_before_it_is_shown(
+    assembly: Assembly, monkeypatch: pytest.MonkeyPatch, path: str, body: dict[str, Any], look: str
+) -> None:
+    async def run() -> httpx.Response:
+        async with client_of(assembly) as http:
+            story = Story(http, {"components": {"schemas": {}}, "paths": {}})
+            await story.sign_in("operator", PASSWORD)
+            headers = {"Authorization": f"Bearer {story.tokens['operator']}"}
+            if "nodes" in body:
+                body["nodes"] = [(await story.get("nodes"))["items"][0]["id"]]
 
-    async def inspect(context: ServerContext, read: Any, *args: Any, **kwargs: Any) -> Any:
-        monkeypatch.setattr(ServerContext, "inspect", original)
+            async def delete() -> None:
+                (await http.delete(f"{API}/{path}/new", headers=headers)).raise_for_status()
+
+            happens_before(monkeypatch, look, delete)
+            return await http.post(f"{API}/{path}", json=body, headers=headers)
+
+    answer = asyncio.run(run())
+    assert (answer.status_code, answer.json()["type"]) == (409, "/problems/deleted-meanwhile")
+
+
+def happens_before(monkeypatch: pytest.MonkeyPatch, look: str, event: Callable[[], Awaitable[None]]) -> None:
+    """Lets something happen once, before the next look of a request at the state (inspect) or at the store (read)."""
+    original = getattr(ServerContext, look)
+
+    async def late(context: ServerContext, *args: Any, **kwargs: Any) -> Any:
+        monkeypatch.setattr(ServerContext, look, original)
         await event()
-        return await original(context, read, *args, **kwargs)
+        return await original(context, *args, **kwargs)
 
-    monkeypatch.setattr(ServerContext, "inspect", inspect)
+    monkeypatch.setattr(ServerContext, look, late)
 
 
 @pytest.mark.usefixtures("pauses")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
@@ -14,6 +15,8 @@ from corral.core.visible_text import visible, visible_json
 
 #: The fields that name an object, best first: what `-o name` prints.
 _NAMES = ("id", "name", "job", "task", "user", "index", "key", "queue")
+_FORMULA = re.compile(r"[=+\-@\t\r]")
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?", re.IGNORECASE)
 
 
 class Output(StrEnum):
@@ -76,11 +79,12 @@ def field(item: Any, key: str) -> Any:
 
 
 def as_csv(titles: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """One line for each row; objects and lists inside it are JSON."""
+    """One line for each row; objects and lists inside it are JSON. A text that a spreadsheet would take for a formula
+    has an apostrophe in front: names and descriptions are those of other users."""
     written = io.StringIO()
     lines = csv.writer(written, lineterminator="\n")
     lines.writerow(titles)
-    lines.writerows([_cell(value) for value in row] for row in rows)
+    lines.writerows([_harmless(_cell(value)) for value in row] for row in rows)
     return visible(written.getvalue()).rstrip("\n")
 
 
@@ -119,6 +123,11 @@ def _cell(value: Any) -> Any:
     if value is None:
         return ""
     return json.dumps(value, ensure_ascii=False) if isinstance(value, Mapping | list) else value
+
+
+def _harmless(cell: Any) -> Any:
+    is_formula = isinstance(cell, str) and _FORMULA.match(cell) and not _NUMBER.fullmatch(cell)
+    return f"'{cell}" if is_formula else cell
 
 
 def _text(value: Any) -> str:

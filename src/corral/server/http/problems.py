@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any
 
@@ -18,7 +19,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from corral.control.errors import Refusal
+from corral.control.errors import NotFound, Refusal
 from corral.control.ports import (
     EngineUnavailable,
     HistoryUnavailable,
@@ -126,6 +127,16 @@ def unexpected() -> Response:
     """The answer for an unexpected error. The caller logs the error."""
     detail = "Something went wrong inside the server. It has been logged with the id in the X-Request-ID header."
     return Problem(500, "Internal error", detail).response()
+
+
+@contextmanager
+def showing_new() -> Iterator[None]:
+    """Around the look at an object that was created a moment ago: another user may have deleted it since."""
+    try:
+        yield
+    except NotFound as gone:
+        detail = f"It was created, and deleted again by another user: {gone.detail}."
+        raise Problem(409, "Deleted meanwhile", detail, slug="deleted-meanwhile") from None
 
 
 async def _of_problem(_: Request, error: Exception) -> Response:

@@ -202,6 +202,8 @@ class SimulationRunner:
         except TooManyJobs as error:
             self._execute(simulations.fail, simulation_id, str(error))
         except Exception as error:
+            if self._is_unwanted(simulation_id):
+                return  # it was deleted, and its folder is gone
             log.exception("simulation %s failed", simulation_id)
             self._execute(simulations.fail, simulation_id, f"{type(error).__name__}: {error}")
         finally:

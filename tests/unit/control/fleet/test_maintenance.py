@@ -101,6 +101,27 @@ def test_a_window_that_passed_while_no_server_ran_is_not_made_up_for(desk: Desk)
     assert (state(desk), withheld(desk)) == (MaintenanceState.ACTIVE, NodeState.DRAINING)
 
 
+def test_a_repeated_window_that_began_centuries_ago_is_not_counted_day_by_day(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The controller would count, and all other requests wait."""
+    seen: list[float] = []
+    original = maintenance._occurrences
+
+    def counted(*args: Any) -> Any:
+        for found in original(*args):
+            seen.append(found[0])
+            yield found
+
+    monkeypatch.setattr(maintenance, "_occurrences", counted)
+    begin = datetime(1700, 1, 1, 3).timestamp()
+    plan(desk, since=begin, until=begin + HOUR, every_days=1)
+    record = desk.state.maintenance["fans"]
+    assert record.until > desk.now >= record.until - DAY
+    assert datetime.fromtimestamp(record.since).hour == 3
+    assert len(seen) <= 3
+
+
 def test_cordoned_node_stays_cordoned_and_is_emptied_too(desk: Desk) -> None:
     desk.do(node_actions.cordon, ROOT, "n1")
     desk.do(drains.drain, ROOT, "n2")

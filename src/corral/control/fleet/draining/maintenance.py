@@ -227,18 +227,20 @@ def _next(one: MaintenanceRecord, now: float) -> MaintenanceRecord:
     """The window at its first occurrence that is not over; unchanged if it is not repeated."""
     if one.every_days is None:
         return one
-    for since, until in _occurrences(one):
+    for since, until in _occurrences(one, now):
         if until > now:
             return replace(one, since=since, until=until)
     raise AssertionError
 
 
-def _occurrences(one: MaintenanceRecord) -> Iterator[tuple[float, float]]:
-    """Yields the occurrences from the present one on, at the same time of the day; a day of 23 or 25 hours does not
-    change their lengths.
+def _occurrences(one: MaintenanceRecord, now: float) -> Iterator[tuple[float, float]]:
+    """Yields the occurrences at the same time of the day, from one on that is over by now, if there is one; a day of 23
+    or 25 hours does not change their lengths.
     """
     assert one.every_days is not None
-    begin = datetime.fromtimestamp(one.since)
+    # One that began centuries ago must not be counted day by day.
+    passed = max(0, int((now - one.until) // (one.every_days * DAY)) - 1)
+    begin = datetime.fromtimestamp(one.since) + timedelta(days=passed * one.every_days)
     while True:
         yield begin.timestamp(), begin.timestamp() + (one.until - one.since)
         begin += timedelta(days=one.every_days)

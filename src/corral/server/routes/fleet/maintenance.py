@@ -9,6 +9,7 @@ from corral.control.live.state import State
 from corral.server.auth.callers import AnyCaller, Context, Operator
 from corral.server.http.context import ServerContext
 from corral.server.http.paging import Cursor, Limit, page_of
+from corral.server.http.problems import showing_new
 from corral.server.http.strict_route import problems, resource_router
 from corral.server.schemas.base import ListView
 from corral.server.schemas.fleet.maintenance import (
@@ -36,7 +37,8 @@ async def create_maintenance_window(body: MaintenanceCreate, caller: Operator, c
     """Plan maintenance: the nodes are drained before it, and take jobs again after it. Jobs that are left when it
     begins are asked to save and continue elsewhere; `GET /drain-preview` shows which."""
     await context.execute(maintenance.create, caller, body.name, draft_of(body))
-    return await _shown(context, body.name)
+    with showing_new():
+        return await _shown(context, body.name)
 
 
 @router.get("/{name}", operation_id="get_maintenance_window", responses=problems(404))

@@ -17,6 +17,7 @@ from corral.server.auth.callers import AnyCaller, Context, Operator
 from corral.server.http.context import ServerContext
 from corral.server.http.paging import Cursor, Limit, page_of
 from corral.server.http.preconditions import LongObject
+from corral.server.http.problems import showing_new
 from corral.server.http.strict_route import problems, resource_router
 from corral.server.routes.fleet.nodes import measured_now
 from corral.server.schemas.base import ListView
@@ -51,7 +52,8 @@ async def list_pools(
 async def create_pool(body: PoolCreate, caller: Operator, context: Context) -> Response:
     """Create a pool, with a queue of the same name. Its GPUs are removed from their present pools."""
     await context.execute(pools.create, caller, body.name, description=body.description, gpus=body.gpus)
-    return await _shown(context, body.name, caller, status=201)
+    with showing_new():
+        return await _shown(context, body.name, caller, status=201)
 
 
 @router.get("/{name}", operation_id="get_pool", response_model=PoolDetailView, responses=problems(404))

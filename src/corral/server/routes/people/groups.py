@@ -11,6 +11,7 @@ from corral.control.people import groups, quotas
 from corral.server.auth.callers import Context, Operator
 from corral.server.http.context import ServerContext
 from corral.server.http.paging import Cursor, Limit, page_of
+from corral.server.http.problems import showing_new
 from corral.server.http.strict_route import problems, resource_router
 from corral.server.schemas.base import ListView
 from corral.server.schemas.fleet.pools import GroupCreate, GroupEdit, GroupView, change_of, group_view
@@ -34,7 +35,8 @@ async def create_group(body: GroupCreate, caller: Operator, context: Context) ->
     await context.execute(
         groups.create, caller, body.name, description=body.description, users=body.users, pool=body.pool
     )
-    return await _shown(context, body.name)
+    with showing_new():
+        return await _shown(context, body.name)
 
 
 @router.get("/{name}", operation_id="get_group", responses=problems(403, 404))

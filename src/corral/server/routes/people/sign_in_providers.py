@@ -15,7 +15,7 @@ from corral.server.auth.outside import ProviderFailed
 from corral.server.auth.secret_box import SECRET_FIELDS, SecretUnreadable
 from corral.server.http.context import ServerContext
 from corral.server.http.paging import Cursor, Limit, page_of
-from corral.server.http.problems import Problem
+from corral.server.http.problems import Problem, showing_new
 from corral.server.http.strict_route import problems, resource_router
 from corral.server.routes.people.sign_in import callback_uri, login_path
 from corral.server.schemas.base import ListView
@@ -65,7 +65,8 @@ async def create_provider(
     lists = {"allow": tuple(body.allow), "group_rules": tuple(body.group_rules)}
     record = ProviderRecord(**{**given, "kind": ProviderKind(body.kind), **lists})
     await context.execute(sign_in_providers.create_provider, caller, record)
-    return await _view(context, request, body.id)
+    with showing_new():
+        return await _view(context, request, body.id)
 
 
 @router.patch("/auth/providers/{id}", operation_id="edit_provider", responses=problems(403, 404, 409, 503))

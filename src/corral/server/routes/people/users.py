@@ -48,7 +48,7 @@ async def list_users(
     return ListView(items=await _shown(context, page.items), next_cursor=page.next_cursor)
 
 
-@router.post("", status_code=201, operation_id="create_user", responses=problems(403, 409))
+@router.post("", status_code=201, operation_id="create_user", responses=problems(403, 404, 409))
 async def create_user(body: UserCreate, caller: Operator, context: Context) -> UserView:
     """Create a user. Without a password the user cannot sign in until an operator sets one."""
     hashed = await _hashed(context, body.password)

@@ -18,6 +18,7 @@ from corral.server.auth.callers import AnyCaller, Context, Operator
 from corral.server.events.visibility import JobIdFilter
 from corral.server.http.cluster_choice import check_cluster
 from corral.server.http.paging import Cursor, Limit, page_of
+from corral.server.http.problems import showing_new
 from corral.server.http.strict_route import problems, resource_router
 from corral.server.schemas.base import ListView
 from corral.server.schemas.fleet.catalog import DeletedView, NamesDelete
@@ -52,7 +53,8 @@ async def list_queues(
 async def create_queue(body: QueueCreate, caller: Operator, context: Context) -> QueueView:
     """Create a queue in a pool, with its ordering policy, limits and guarantees."""
     queue = await context.execute(queues.create, caller, queue_of(body, context.settings.scheduling.blocking))
-    return await _shown(context, queue.name)
+    with showing_new():
+        return await _shown(context, queue.name)
 
 
 @router.get("/{name}", operation_id="get_queue", responses=problems(404))

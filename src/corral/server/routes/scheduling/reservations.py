@@ -10,6 +10,7 @@ from corral.control.scheduling import reservations
 from corral.server.auth.callers import AnyCaller, Context, Operator
 from corral.server.http.context import ServerContext
 from corral.server.http.paging import Cursor, Limit, page_of
+from corral.server.http.problems import showing_new
 from corral.server.http.query_times import time_of
 from corral.server.http.strict_route import problems, resource_router
 from corral.server.schemas.base import ListView
@@ -47,7 +48,8 @@ async def list_reservations(
 async def create_reservation(body: ReservationCreate, caller: Operator, context: Context) -> ReservationView:
     """Reserve a number of GPUs, or named ones, for users and groups. Refused if they are not free in that window."""
     await context.execute(reservations.create, caller, body.name, body.pool, draft_of(body))
-    return await _shown(context, body.name)
+    with showing_new():
+        return await _shown(context, body.name)
 
 
 @router.get("/{name}", operation_id="get_reservation", responses=problems(404))

@@ -66,7 +66,7 @@ async def begin_volume_upload(volume: str, body: UploadCreate, caller: AnyCaller
         return upload_view(upload)
 
 
-@router.get("/{volume}/uploads/{upload}", operation_id="get_volume_upload", responses=problems(403, 404, 503))
+@router.get("/{volume}/uploads/{upload}", operation_id="get_volume_upload", responses=problems(403, 404, 409, 503))
 async def get_volume_upload(volume: str, upload: str, caller: AnyCaller, context: Context) -> UploadView:
     """An open upload with its received parts."""
     with _upload_problems(upload):
@@ -130,7 +130,7 @@ async def complete_volume_upload(
     "/{volume}/uploads/{upload}",
     status_code=204,
     operation_id="abort_volume_upload",
-    responses=problems(403, 404, 503),
+    responses=problems(403, 404, 409, 503),
 )
 async def abort_volume_upload(volume: str, upload: str, caller: AnyCaller, context: Context) -> Response:
     """Cancel an upload; its parts are removed."""
