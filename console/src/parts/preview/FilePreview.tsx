@@ -5,6 +5,7 @@ import { Download, FileImage, FileQuestion, FileX } from "lucide-react";
 import { useEffect, useState } from "react";
 
 import { IMAGE_BYTES, read, TEXT_BYTES, type Content } from "@/parts/preview/content";
+import { MOST_PIXELS } from "@/parts/preview/pixels";
 import { isSheet, sheetOf } from "@/parts/preview/sheet";
 import { texts } from "@/parts/preview/texts";
 import { EmptyState } from "@/parts/EmptyState";
@@ -63,6 +64,10 @@ function Shown({ name, content }: { name: string; content: Content }) {
   if (content.kind === "image") return <ImageOf name={name} {...content} />;
   if (content.kind === "empty") return <EmptyState icon={FileX} title={t("empty")} />;
   if (content.kind === "other") return <EmptyState icon={FileQuestion} title={t("other")} hint={t("otherHint")} />;
+  if (content.kind === "tooManyPixels") {
+    const millions = { n: format.number(Math.round(content.pixels / 1e6)), most: format.number(MOST_PIXELS / 1e6) };
+    return <EmptyState icon={FileImage} title={t("tooLarge")} hint={t("tooManyPixelsHint", millions)} />;
+  }
   const sizes = { size: format.bytes(content.size), most: format.bytes(IMAGE_BYTES) };
   return <EmptyState icon={FileImage} title={t("tooLarge")} hint={t("tooLargeHint", sizes)} />;
 }

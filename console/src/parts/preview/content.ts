@@ -5,6 +5,7 @@
  * HTML and SVG, and an image gets one of four types that browsers only draw.
  */
 import { problemOf } from "@/api/problem";
+import { MOST_PIXELS, pixelsOf } from "@/parts/preview/pixels";
 import { symbols } from "@/texts/symbols";
 
 /** More of a text is not read. */
@@ -17,6 +18,7 @@ export type Content =
   | { readonly kind: "text"; readonly size: number; readonly text: string; readonly isCut: boolean }
   | { readonly kind: "image"; readonly size: number; readonly image: Blob }
   | { readonly kind: "tooLarge"; readonly size: number }
+  | { readonly kind: "tooManyPixels"; readonly size: number; readonly pixels: number }
   | { readonly kind: "other"; readonly size: number };
 
 /** Reads as much of a file as its preview needs. */
@@ -27,7 +29,14 @@ export async function read(url: string, signal: AbortSignal): Promise<Content> {
   if (type === undefined) return textOf(begin);
   if (begin.size > IMAGE_BYTES) return { kind: "tooLarge", size: begin.size };
   const whole = begin.bytes.length < begin.size ? await fetched(url, IMAGE_BYTES, signal) : begin;
-  return { kind: "image", size: whole.size, image: new Blob([whole.bytes], { type }) };
+  return imageOf(type, whole);
+}
+
+export function imageOf(type: string, { bytes, size }: Begin): Content {
+  const pixels = pixelsOf(type, bytes);
+  if (pixels === undefined) return { kind: "other", size };
+  if (pixels > MOST_PIXELS) return { kind: "tooManyPixels", size, pixels };
+  return { kind: "image", size, image: new Blob([bytes], { type }) };
 }
 
 export interface Begin {

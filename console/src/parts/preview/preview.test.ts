@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { imageType, textOf } from "@/parts/preview/content";
+import { imageOf, imageType, textOf } from "@/parts/preview/content";
 import { MOST_COLUMNS, MOST_ROWS, sheetOf } from "@/parts/preview/sheet";
 
 const bytes = (text: string) => new TextEncoder().encode(text) as Uint8Array<ArrayBuffer>;
@@ -20,6 +20,103 @@ describe("the type of an image", () => {
     "RIFF....WAVE",
     "",
   ])("is none of %j, which is never drawn", (text) => expect(imageType(bytes(text))).toBeUndefined());
+});
+
+const u16 = (n: number) => [n >> 8, n & 0xff];
+const le16 = (n: number) => [n & 0xff, n >> 8];
+const png = (w: number, h: number) => [
+  ...bytes("\x89PNG\r\n\x1a\n").slice(1),
+  0,
+  0,
+  0,
+  13,
+  ...bytes("IHDR"),
+  0,
+  0,
+  ...u16(w),
+  0,
+  0,
+  ...u16(h),
+];
+const jpeg = (w: number, h: number) => [
+  0xff,
+  0xd8,
+  0xff,
+  0xe0,
+  0,
+  4,
+  1,
+  2,
+  0xff,
+  0xff,
+  0xc2,
+  0,
+  11,
+  8,
+  ...u16(h),
+  ...u16(w),
+];
+const gif = (w: number, h: number) => [
+  ...bytes("GIF89a"),
+  1,
+  0,
+  1,
+  0,
+  0x80,
+  0,
+  0,
+  0,
+  0,
+  0,
+  9,
+  9,
+  9,
+  0x21,
+  0xf9,
+  1,
+  0,
+  0,
+  0x2c,
+  0,
+  0,
+  0,
+  0,
+  ...le16(w),
+  ...le16(h),
+];
+const webp = (kind: string, rest: number[]) => [
+  ...bytes("RIFF"),
+  0,
+  0,
+  0,
+  0,
+  ...bytes(`WEBP${kind}`),
+  0,
+  0,
+  0,
+  0,
+  ...rest,
+];
+
+describe("a small file with very many pixels", () => {
+  it.each([
+    ["image/png", png],
+    ["image/jpeg", jpeg],
+    ["image/gif", gif],
+  ])("is not drawn: %s", (type, made) => {
+    const of = (data: number[]) => imageOf(type, { bytes: new Uint8Array(data), size: 99 }).kind;
+    expect([of(made(4000, 3000)), of(made(60_000, 60_000))]).toEqual(["image", "tooManyPixels"]);
+    expect(of(made(4000, 3000).slice(0, 12))).toBe("other");
+  });
+
+  it.each([
+    [webp("VP8X", [0, 0, 0, 0, 0x9f, 0x0f, 0, 0xb7, 0x0b, 0]), "image"],
+    [webp("VP8X", [0, 0, 0, 0, 0xff, 0xff, 0, 0xff, 0xff, 0]), "tooManyPixels"],
+    [webp("VP8L", [0x2f, 0xff, 0xff, 0xff, 0x0f]), "tooManyPixels"],
+    [webp("VP8 ", [0, 0, 0, 0, 0, 0, 0xff, 0x3f, 0xff, 0x3f]), "tooManyPixels"],
+  ])("is not drawn: WebP %#", (data, kind) => {
+    expect(imageOf("image/webp", { bytes: new Uint8Array(data), size: 99 }).kind).toBe(kind);
+  });
 });
 
 describe("the text of a file", () => {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -27,6 +28,7 @@ from corral.server.auth.identity import Identities
 from corral.server.auth.passwords import Passwords, one_time_password
 from corral.server.auth.secrets import new_token, secret_hash
 from corral.server.auth.throttle import LoginThrottle
+from corral.server.http.problems import Problem
 
 
 class Hand:
@@ -124,6 +126,26 @@ def test_passwords_match_only_themselves_and_no_user_matches_none() -> None:
 
     asyncio.run(story())
     passwords.close()
+
+
+def test_a_sign_in_while_the_server_stops_is_a_503() -> None:
+    """One that begins after the threads have ended, and one that waits for a thread then."""
+    passwords = Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
+    going_on = threading.Event()
+
+    async def story() -> None:
+        for _ in range(2):
+            passwords._threads.submit(going_on.wait)
+        waiting = asyncio.create_task(passwords.hash("correct horse"))
+        await asyncio.sleep(0)
+        passwords.close()
+        going_on.set()
+        for answer in (waiting, passwords.hash("correct horse")):
+            with pytest.raises(Problem) as refused:
+                await answer
+            assert refused.value.status == 503
+
+    asyncio.run(story())
 
 
 def test_unacceptable_passwords_are_explained() -> None:
