@@ -2,7 +2,8 @@
 
 Also counts docstrings that begin with a clause ("What is pulled", "Of one cluster") instead of a noun or a verb, and
 comments of fields that begin with "of" (`#: of the hottest GPU`); and tests that are named by a clause or a pronoun
-(`test_what_is_missing_is_named`) instead of their subject (`test_missing_parameters_are_named`).
+(`test_what_is_missing_is_named`) instead of their subject (`test_missing_parameters_are_named`); and variables that
+are named by a pronoun (`for one in volumes`) instead of a noun (`for volume in volumes`).
 
     python scripts/check_words.py [-v]
 
@@ -116,6 +117,12 @@ _OPENING = re.compile(rf'^\s*(?:r?"""|/\*\*\s*)({OPENINGS})\s|^\s*#: (of)\s', re
 
 _TEST = re.compile(rf"^\s*(?:async )?def test_({TEST_OPENINGS})_")
 
+#: Variables may not have these names. (`one` and `other` are two things of the same kind.)
+PRONOUNS = "it|one|what|who"
+_VARIABLE = re.compile(
+    rf"\bfor ({PRONOUNS})(?:, (?!other\b)\w+)* in |\blambda ({PRONOUNS})[:,=]|^\s*({PRONOUNS})(?:: [^=]+)? = "
+)
+
 
 class Place(NamedTuple):
     file: str
@@ -150,8 +157,14 @@ def banned_in(text: str, file: str) -> list[str]:
 
 
 def banned_opening(line: str, file: str) -> list[str]:
-    """The first word of a docstring if it is in `OPENINGS`, `of` in the comment of a field, and the first word of a
-    test's name if it is in `TEST_OPENINGS`."""
+    """The first word of a docstring if it is in `OPENINGS`, `of` in the comment of a field, the first word of a test's
+    name if it is in `TEST_OPENINGS`, and variables whose names are in `PRONOUNS`."""
+    if (
+        file.startswith("src/corral/")
+        and file.endswith(".py")
+        and (variable := _VARIABLE.search(line.partition("#")[0]))
+    ):
+        return [word for word in variable.groups() if word]
     found = _OPENING.match(line) if file.startswith(WITH_OPENINGS) else None
     if found:
         return [found[1] or found[2]]
@@ -163,7 +176,7 @@ def _words(text: str) -> str:
 
 
 def openings(root: Path = ROOT) -> Iterator[Place]:
-    """Docstrings and names of tests that begin with a clause or a pronoun."""
+    """Docstrings and names of tests that begin with a clause or a pronoun, and variables that are named by one."""
     for file in _files(root):
         lines = (root / file).read_text(encoding="utf-8").splitlines()
         for number, line in enumerate(lines, start=1):

@@ -139,3 +139,21 @@ def test_a_count_may_fall_and_not_grow(check: ModuleType) -> None:
 def test_names_of_tests_begin_with_their_subject(check: ModuleType, line: str, openings: list[str]) -> None:
     assert check.banned_opening(line, "tests/unit/test_module.py") == openings
     assert check.banned_opening(line, "src/corral/core/module.py") == []
+
+
+@pytest.mark.parametrize(
+    ("line", "openings"),
+    [
+        ("    for one in volumes:", ["one"]),
+        ("    return {one: path for one, path in found}", ["one"]),
+        ("    for what, path in places:", ["what"]),
+        ("    one = tx.volumes.get(ref)", ["one"]),
+        ("    key = sorted(found, key=lambda it: it.name)", ["it"]),
+        ("    for one, other in pairwise(paths):", []),
+        ("    # Faster without instructions for it, in every Python.", []),
+        ("    for volume in volumes:", []),
+    ],
+)
+def test_variables_are_named_by_nouns(check: ModuleType, line: str, openings: list[str]) -> None:
+    assert check.banned_opening(line, "src/corral/core/module.py") == openings
+    assert check.banned_opening(line, "docs/example.py") == []

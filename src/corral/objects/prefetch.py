@@ -60,7 +60,7 @@ def prefetch(bucket: Bucket, report: Callable[[str], None]) -> int:
         bucket.keep(path, entry, number)
         progress.add(min(block_bytes, entry.size - number * block_bytes))
 
-    _in_parallel([lambda one=one: keep(*one) for one in blocks])  # type: ignore[misc]
+    _in_parallel([lambda block=block: keep(*block) for block in blocks])  # type: ignore[misc]
     return total
 
 
@@ -77,7 +77,7 @@ def fetch_tree(bucket: Bucket, target: str, report: Callable[[str], None]) -> in
         progress.add(entry.size)
 
     os.makedirs(target, mode=0o755, exist_ok=True)
-    _in_parallel([lambda one=one: put(*one) for one in found])  # type: ignore[misc]
+    _in_parallel([lambda file=file: put(*file) for file in found])  # type: ignore[misc]
     return progress.total_bytes
 
 

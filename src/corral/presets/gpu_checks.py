@@ -217,7 +217,8 @@ def dcgm_failures(report: Any) -> list[str]:
                 warnings = part.get("warnings") or part.get("warning") or part.get("info") or ""
                 if isinstance(warnings, list):
                     warnings = "; ".join(
-                        str(one.get("warning", one) if isinstance(one, dict) else one) for one in warnings
+                        str(warning.get("warning", warning) if isinstance(warning, dict) else warning)
+                        for warning in warnings
                     )
                 found.append(f"{name or 'a test'} failed" + (f": {warnings}" if warnings else ""))
             for key, value in part.items():

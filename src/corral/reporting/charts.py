@@ -198,13 +198,13 @@ def _frame(
 def _legend(right: float, least_left: float, theme: Theme, series: Sequence[Series]) -> list[str]:
     if len(series) < 2:
         return []
-    widths = [16 + text_width(one.name) for one in series]
+    widths = [16 + text_width(line.name) for line in series]
     x = max(least_left, right - sum(widths) - 14 * (len(series) - 1))
     parts = []
-    for one, width in zip(series, widths, strict=True):
-        style = f"fill:{theme.paints[one.paint]};stroke:{theme.ink};stroke-width:0.5"
+    for line, width in zip(series, widths, strict=True):
+        style = f"fill:{theme.paints[line.paint]};stroke:{theme.ink};stroke-width:0.5"
         parts.append(f'<rect x="{x:.1f}" y="3.5" width="10" height="10" rx="1.5" style="{style}"/>')
-        parts.append(_text(x + 14, 12, one.name, theme))
+        parts.append(_text(x + 14, 12, line.name, theme))
         x += width + 14
     return parts
 
@@ -248,15 +248,15 @@ def amount_label(value: float) -> str:
 
 
 def _trend(chart: Trend, theme: Theme, width: float, height: float) -> list[str]:
-    ticks = nice_ticks(max((value or 0.0 for one in chart.series for value in one.values), default=0.0))
+    ticks = nice_ticks(max((value or 0.0 for series in chart.series for value in series.values), default=0.0))
     labels = [amount_label(tick) for tick in ticks]
     plane = _plane(theme, width, height, ticks, labels)
     parts = _frame(plane, theme, chart.unit, ticks, labels, chart.series)
-    for one in chart.series:
-        style = f"fill:{theme.paints[one.paint]}"
-        if one.paint is Paint.AVAILABLE:
+    for series in chart.series:
+        style = f"fill:{theme.paints[series.paint]}"
+        if series.paint is Paint.AVAILABLE:
             style += f";stroke:{theme.ink};stroke-width:0.8;stroke-dasharray:3 2"
-        parts += [f'<path d="{path}" style="{style}"/>' for path in _stairs(plane, chart.borders, one.values)]
+        parts += [f'<path d="{path}" style="{style}"/>' for path in _stairs(plane, chart.borders, series.values)]
     return [*parts, *_time_labels(plane, theme, chart.borders, height)]
 
 
@@ -285,15 +285,15 @@ def _lines(chart: Lines, theme: Theme, width: float, height: float) -> list[str]
     plane = _plane(theme, width, height, ticks, labels)
     parts = _frame(plane, theme, chart.unit, ticks, labels, chart.series)
     whole = chart.borders[-1] - chart.borders[0]
-    for one in chart.series:
-        colour = theme.paints[one.paint]
+    for series in chart.series:
+        colour = theme.paints[series.paint]
         # The lighter line is also the dashed one: a grey print keeps them apart.
-        dash = ";stroke-dasharray:5 2.5" if one.paint is Paint.HELD else ""
-        for run in _runs(one.values):
+        dash = ";stroke-dasharray:5 2.5" if series.paint is Paint.HELD else ""
+        for run in _runs(series.values):
             points = [
                 (
                     plane.x(((chart.borders[place] + chart.borders[place + 1]) / 2 - chart.borders[0]) / whole),
-                    plane.y(min(1.0, one.values[place] or 0.0)),
+                    plane.y(min(1.0, series.values[place] or 0.0)),
                 )
                 for place in run
             ]
@@ -301,7 +301,7 @@ def _lines(chart: Lines, theme: Theme, width: float, height: float) -> list[str]
             parts.append(
                 f'<path d="{path}" style="fill:none;stroke:{colour};stroke-width:2;stroke-linejoin:round{dash}"/>'
             )
-            if len(one.values) <= 31:
+            if len(series.values) <= 31:
                 parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.2" style="fill:{colour}"/>' for x, y in points]
     return [*parts, *_time_labels(plane, theme, chart.borders, height)]
 
@@ -319,7 +319,7 @@ def _runs(values: Sequence[float | None]) -> list[list[int]]:
 
 def _bars(chart: Bars, theme: Theme, width: float, height: float) -> list[str]:
     count = len(chart.borders) - 1
-    sums = [sum(one.values[place] or 0.0 for one in chart.series) for place in range(count)]
+    sums = [sum(series.values[place] or 0.0 for series in chart.series) for place in range(count)]
     ticks = _whole_ticks(max(sums, default=0.0))
     labels = [amount_label(tick) for tick in ticks]
     plane = _plane(theme, width, height, ticks, labels)
@@ -329,10 +329,10 @@ def _bars(chart: Bars, theme: Theme, width: float, height: float) -> list[str]:
         x = plane.x((chart.borders[place] - chart.borders[0]) / whole)
         room = plane.x((chart.borders[place + 1] - chart.borders[0]) / whole) - x
         gap, base = room * 0.14, 0.0
-        for one in chart.series:
-            value = one.values[place] or 0.0
+        for series in chart.series:
+            value = series.values[place] or 0.0
             if value:
-                parts.append(_rect(x + gap, plane.y(base + value), room - 2 * gap, plane.y(base), theme, one.paint))
+                parts.append(_rect(x + gap, plane.y(base + value), room - 2 * gap, plane.y(base), theme, series.paint))
             base += value
     return [*parts, *_time_labels(plane, theme, chart.borders, height)]
 

@@ -245,8 +245,8 @@ def _waiting(data: ReportData) -> Section:
         summary="Attempts by how long they waited",
         unit="attempts",
         axis="waited for at least …",
-        borders=tuple(texts.duration(one.low) if one.low else "0" for one in data.wait_bins),
-        counts=tuple(one.count for one in data.wait_bins),
+        borders=tuple(texts.duration(bin.low) if bin.low else "0" for bin in data.wait_bins),
+        counts=tuple(bin.count for bin in data.wait_bins),
     )
     rows = [_wait_row(queue.queue, queue) for queue in data.queues]
     if len(rows) > 1:
@@ -289,15 +289,15 @@ def _efficiency(data: ReportData) -> Section:
         summary="Attempts by the mean use of their GPUs",
         unit="attempts",
         axis="mean use of its GPUs",
-        borders=(*(_percent_border(one) for one in bins), "100 %"),
-        counts=tuple(one.count for one in bins),
+        borders=(*(_percent_border(bin) for bin in bins), "100 %"),
+        counts=tuple(bin.count for bin in bins),
     )
     figure = Figure(title="How well jobs used their GPUs", chart=chart)
     return Section(title="GPU efficiency", text=text, blocks=(table, figure))
 
 
-def _percent_border(one: Bin) -> str:
-    return f"{one.low * 100:.0f} %" if one.low else "0"
+def _percent_border(wait_bin: Bin) -> str:
+    return f"{wait_bin.low * 100:.0f} %" if wait_bin.low else "0"
 
 
 def _people(data: ReportData) -> Section:

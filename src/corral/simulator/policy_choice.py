@@ -91,22 +91,22 @@ def policy_rows(base: WindowOutcome, tried: Sequence[Tried]) -> list[dict[str, A
     """The figures of each policy, in the order of `tried`."""
     return [
         {
-            "policy": one.policy,
-            "preempts": one.preempts,
-            "is_present": one.is_present,
-            "jobs": one.outcome.measured_jobs,
-            "wait_mean_seconds": one.outcome.total.waits.mean,
-            "wait_p99_seconds": _p99(one.outcome.total.waits),
-            "completion_mean_seconds": _mean(one.outcome),
-            "completion_p99_seconds": _p99(one.outcome.total.completions),
-            "percent": _percent(_mean(base), _mean(one.outcome)),
-            "preemptions": one.outcome.total.preemptions,
-            "lost_gpu_hours": one.outcome.total.lost_gpu_seconds / HOUR,
-            "jain_slowdown": one.outcome.jain_slowdown,
-            "sizes": _parts(base.sizes, one.outcome.sizes),
-            "groups": _parts(base.groups, one.outcome.groups),
+            "policy": choice.policy,
+            "preempts": choice.preempts,
+            "is_present": choice.is_present,
+            "jobs": choice.outcome.measured_jobs,
+            "wait_mean_seconds": choice.outcome.total.waits.mean,
+            "wait_p99_seconds": _p99(choice.outcome.total.waits),
+            "completion_mean_seconds": _mean(choice.outcome),
+            "completion_p99_seconds": _p99(choice.outcome.total.completions),
+            "percent": _percent(_mean(base), _mean(choice.outcome)),
+            "preemptions": choice.outcome.total.preemptions,
+            "lost_gpu_hours": choice.outcome.total.lost_gpu_seconds / HOUR,
+            "jain_slowdown": choice.outcome.jain_slowdown,
+            "sizes": _parts(base.sizes, choice.outcome.sizes),
+            "groups": _parts(base.groups, choice.outcome.groups),
         }
-        for one in tried
+        for choice in tried
     ]
 
 
@@ -162,16 +162,16 @@ def _text(base: WindowOutcome, tried: Sequence[Tried], recommended: int | None, 
     return " ".join(parts)
 
 
-def _effect(base: WindowOutcome, one: Tried) -> str:
-    before, after = _mean(base), _mean(one.outcome)
+def _effect(base: WindowOutcome, choice: Tried) -> str:
+    before, after = _mean(base), _mean(choice.outcome)
     change = f"Mean completion {_duration(after)} instead of {_duration(before)} ({after / before - 1:+.0%})."
-    costs = [price.text for price in _prices(base, one.outcome)]
-    if one.outcome.measured_jobs < base.measured_jobs:
-        costs.append(f"{counted(base.measured_jobs - one.outcome.measured_jobs, 'job')} would not have ended")
-    if one.outcome.total.preemptions > base.total.preemptions:
+    costs = [price.text for price in _prices(base, choice.outcome)]
+    if choice.outcome.measured_jobs < base.measured_jobs:
+        costs.append(f"{counted(base.measured_jobs - choice.outcome.measured_jobs, 'job')} would not have ended")
+    if choice.outcome.total.preemptions > base.total.preemptions:
         costs.append(
-            f"{counted(one.outcome.total.preemptions, 'preemption')} instead of {base.total.preemptions}, "
-            f"{one.outcome.total.lost_gpu_seconds / HOUR:.3g} GPU-hours lost"
+            f"{counted(choice.outcome.total.preemptions, 'preemption')} instead of {base.total.preemptions}, "
+            f"{choice.outcome.total.lost_gpu_seconds / HOUR:.3g} GPU-hours lost"
         )
     return f"{change} Price: {'; '.join(costs) if costs else 'none'}."
 

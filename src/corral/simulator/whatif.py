@@ -223,7 +223,7 @@ def _chosen(jobs: Sequence[PastJob], scenario: Scenario, snapshot: ClusterSnapsh
         if scenario.any_model and job.request.models:
             job = replace(job, request=replace(job.request, models=()))
         if job.mounts:
-            job = replace(job, mounts=tuple(one for one in job.mounts if _is_there(snapshot, one)))
+            job = replace(job, mounts=tuple(mount for mount in job.mounts if _is_there(snapshot, mount)))
         queue = snapshot.queues[job.queue]
         known = fits.get((job.request, queue.pool))
         if known is None:

@@ -39,18 +39,22 @@ class FoundExporters:
     @property
     def problem(self) -> str:
         """The problems of exporters that fail or answer badly; "" if there are none."""
-        problems = [f"{one.label}: {one.problem}" for one in list(self._collectors.values()) if one.problem]
+        problems = [
+            f"{collector.label}: {collector.problem}"
+            for collector in list(self._collectors.values())
+            if collector.problem
+        ]
         return "; ".join(problems[:3])
 
     def collect(self, at: float) -> Collected:
-        found = {f"{one.node}={one.address}": one.node for one in self._engine.exporters()}
+        found = {f"{exporter.node}={exporter.address}": exporter.node for exporter in self._engine.exporters()}
         for target in self._collectors.keys() - found.keys():
             self._collectors.pop(target).close()
         for target in found.keys() - self._collectors.keys():
             self._collectors[target] = ScrapingCollector(target, identify=device_name, timeout_seconds=self._timeout)
         if not found:
             return Collected()
-        looks = list(self._pool.map(lambda one: one.collect(at), self._collectors.values()))
+        looks = list(self._pool.map(lambda collector: collector.collect(at), self._collectors.values()))
         held, gpus = self._engine.held_devices(), self._gpus()
         readings: list[GpuReading] = []
         for target, look in zip(self._collectors, looks, strict=True):
@@ -76,7 +80,7 @@ def assigned(readings: Sequence[GpuReading], gpus: Sequence[str], held: Mapping[
     by_device = {device: gpu for gpu, device in mine.items() if device}
     rest = iter([gpu for gpu in gpus if gpu not in mine] if len(by_device) == len(mine) else ())
     found = []
-    for reading in sorted(readings, key=lambda one: one.gpu_id):
+    for reading in sorted(readings, key=lambda known: known.gpu_id):
         number, uuid = reading.gpu_id.split(" ", 1)
         gpu = by_device.get(uuid) or by_device.get(number) or next(rest, None)
         if gpu is not None:

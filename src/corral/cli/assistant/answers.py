@@ -37,7 +37,9 @@ def why(view: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **_present(view, ("job_id", "state", "summary", "position", "ahead_count", "planned_start", "estimate")),
         "reasons": [_present(reason, ("rule", "detail")) for reason in view["reasons"]],
-        "suggestions": [_present(one, ("title", "detail", "change")) for one in view.get("suggestions", ())],
+        "suggestions": [
+            _present(suggestion, ("title", "detail", "change")) for suggestion in view.get("suggestions", ())
+        ],
     }
 
 
@@ -55,7 +57,7 @@ def analysis(view: Mapping[str, Any], limit: int) -> dict[str, Any]:
     findings = view["findings"]
     return {
         **_present(view, ("since", "until", "notes")),
-        "findings": [_present(one, ("severity", "subject", "text", "proposal")) for one in findings[:limit]],
+        "findings": [_present(finding, ("severity", "subject", "text", "proposal")) for finding in findings[:limit]],
         "left_out": max(0, len(findings) - limit),
     }
 

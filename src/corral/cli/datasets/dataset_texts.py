@@ -36,7 +36,10 @@ def described(view: DatasetView) -> str:
         ("Size", f"{counted(latest['files'], 'file')}, {formats.size(latest['bytes'])}" if latest else ""),
         ("Stored", formats.size(view["size_bytes"])),
         ("Tags", formats.listed([f"{tag}={version[:12]}" for tag, version in sorted(view["tags"].items())])),
-        ("Shared with", formats.listed([f"{one['kind']} {one['name']} ({one['mode']})" for one in view["shares"]])),
+        (
+            "Shared with",
+            formats.listed([f"{share['kind']} {share['name']} ({share['mode']})" for share in view["shares"]]),
+        ),
     ]
     return "\n".join(f"{label + ':':<13} {value}" for label, value in lines if value)
 
@@ -70,7 +73,7 @@ def lineage_lines(found: LineageView) -> Iterator[str]:
         if version["produced_by"]:
             yield f"  made by {_job_text(version['produced_by'])}"
         for job in version["used_by"]:
-            yield f"  used by {_job_text(job)}, attempts {formats.listed([str(one) for one in job['attempts']])}"
+            yield f"  used by {_job_text(job)}, attempts {formats.listed([str(number) for number in job['attempts']])}"
 
 
 def _job_text(job: LineageJobView) -> str:
@@ -79,15 +82,19 @@ def _job_text(job: LineageJobView) -> str:
 
 def of_job(found: JobLineageView) -> str:
     lines = [
-        f"used {_dataset_text(one)}, attempts {formats.listed(list(map(str, one['attempts'])))}"
-        for one in found["used"]
+        f"used {_dataset_text(use)}, attempts {formats.listed(list(map(str, use['attempts'])))}"
+        for use in found["used"]
     ]
-    lines += [f"made {_dataset_text(one)}" for one in found["produced"]]
+    lines += [f"made {_dataset_text(version)}" for version in found["produced"]]
     return "\n".join(lines) or f"{found['job']} used and made no version"
 
 
-def _dataset_text(one: JobDatasetView) -> str:
-    return f"{one['owner']}/{one['name']}@{one['short']}" if one["name"] else f"{one['dataset']}@{one['short']}"
+def _dataset_text(dataset: JobDatasetView) -> str:
+    return (
+        f"{dataset['owner']}/{dataset['name']}@{dataset['short']}"
+        if dataset["name"]
+        else f"{dataset['dataset']}@{dataset['short']}"
+    )
 
 
 def damages(result: dict[str, Any]) -> Iterator[str]:

@@ -187,10 +187,11 @@ def diff(
     """Show what changed between two versions."""
     with terminal.client() as client:
         found = client.datasets.diff(client.datasets.find(dataset)["id"], old, new)
-    lines = [f"+ {one['path']}  {formats.size(one['size'])}" for one in found["added"]]
-    lines += [f"- {one['path']}  {formats.size(one['old_size'])}" for one in found["removed"]]
+    lines = [f"+ {entry['path']}  {formats.size(entry['size'])}" for entry in found["added"]]
+    lines += [f"- {entry['path']}  {formats.size(entry['old_size'])}" for entry in found["removed"]]
     lines += [
-        f"~ {one['path']}  {formats.size(one['old_size'])} -> {formats.size(one['size'])}" for one in found["changed"]
+        f"~ {entry['path']}  {formats.size(entry['old_size'])} -> {formats.size(entry['size'])}"
+        for entry in found["changed"]
     ]
     if found["truncated"]:
         lines.append("…")
@@ -276,7 +277,7 @@ def share(
     shares += [{"kind": "group", "name": name, "mode": mode} for name in group or []]
     with terminal.client() as client:
         view = client.datasets.share(client.datasets.find(dataset)["id"], shares)
-    people = [f"{one['kind']} {one['name']} ({one['mode']})" for one in view["shares"]]
+    people = [f"{share['kind']} {share['name']} ({share['mode']})" for share in view["shares"]]
     terminal.answer(
         view, f"{view['name']} is shared with {formats.listed(people)}" if people else f"{view['name']} is not shared"
     )

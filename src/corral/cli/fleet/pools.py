@@ -161,8 +161,8 @@ def rm(
     yes: YesOption = False,
 ) -> None:
     """Delete pools without group and jobs; their GPUs move to the pool default (operators)."""
-    what = f"{formats.count(len(names), 'pool')} with {'its' if len(names) == 1 else 'their'} queues"
-    terminal.confirm(f"Delete {what}: {formats.listed(names)}?", assume_yes=yes)
+    subject = f"{formats.count(len(names), 'pool')} with {'its' if len(names) == 1 else 'their'} queues"
+    terminal.confirm(f"Delete {subject}: {formats.listed(names)}?", assume_yes=yes)
     delete_each(
         terminal,
         names,

@@ -243,8 +243,8 @@ def rm(
 ) -> None:
     """Delete ended jobs with their attempts and logs."""
     jobs = _chosen(terminal, jobs, array)
-    what = jobs[0] if len(jobs) == 1 else formats.count(len(jobs), "job")
-    terminal.confirm(f"Delete {what} with logs?", assume_yes=yes)
+    subject = jobs[0] if len(jobs) == 1 else formats.count(len(jobs), "job")
+    terminal.confirm(f"Delete {subject} with logs?", assume_yes=yes)
 
     def delete(client: Client, job: str) -> JobView:
         view = client.jobs.get(job)

@@ -174,7 +174,7 @@ def _preset_text(job: JobView) -> str:
 
 
 def _mounts(job: JobView) -> str:
-    mounts = [f"{one['source']}:{one['path']}:{one['mode']}" for one in job.get("mounts", ())]
+    mounts = [f"{mount['source']}:{mount['path']}:{mount['mode']}" for mount in job.get("mounts", ())]
     return formats.listed(mounts) if mounts else ""
 
 

@@ -98,7 +98,7 @@ def jobs(
             client.jobs.list(
                 states=states,
                 kinds=kind or (),
-                user=[client.people.me()["name"] if one == ME else one for one in users],
+                user=[client.people.me()["name"] if user == ME else user for user in users],
                 queue=queue,
                 name=name,
                 text=search,

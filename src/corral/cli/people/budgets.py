@@ -90,7 +90,10 @@ def set_budget(
     if period is None and soft is None and hard is None:
         raise WrongUsage("nothing to set", hint="Give --soft, --hard or --period.")
     with terminal.client() as client:
-        known = next((one for one in client.budgets.get(kind, name) if one["unit"] == unit and one["is_limited"]), None)
+        known = next(
+            (budget for budget in client.budgets.get(kind, name) if budget["unit"] == unit and budget["is_limited"]),
+            None,
+        )
         limits: dict[str, Any] = {
             "unit": unit,
             "period": period or (known["period"] if known else "month"),
@@ -102,7 +105,7 @@ def set_budget(
         if hard is not None:
             limits["hard_micro"] = _limit("--hard", hard)
         found = client.budgets.set(kind, name, limits)
-    view = next(one for one in found if one["unit"] == unit)
+    view = next(budget for budget in found if budget["unit"] == unit)
     terminal.answer(view, f"Budget of {kind} {name} in {unit} per {view['period']}: {_limits(view)}")
 
 
@@ -212,7 +215,7 @@ def price_set(
     if weight is None and money is None:
         raise WrongUsage("nothing to set", hint="Give --weight or --money.")
     with terminal.client() as client:
-        known = next((one for one in client.budgets.prices()["items"] if one["model"] == model), None)
+        known = next((price for price in client.budgets.prices()["items"] if price["model"] == model), None)
         body: dict[str, Any] = {"model": model, **(known or {})}
         if weight is not None:
             body["weight_micro"] = _micro("--weight", weight)

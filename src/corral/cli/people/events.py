@@ -91,8 +91,8 @@ def _say_event(terminal: Terminal, event: EventView) -> None:
     if terminal.as_json:
         terminal.json_line(event)
     else:
-        who = f"{event['actor']:<12} {event['action']:<18} {event['subject']:<10}"
-        terminal.say(f"{formats.local_time(event['at'])} {who} {_detail(event)}")
+        line = f"{event['actor']:<12} {event['action']:<18} {event['subject']:<10}"
+        terminal.say(f"{formats.local_time(event['at'])} {line} {_detail(event)}")
 
 
 def _row(event: EventView, now: float) -> Sequence[str]:

@@ -51,13 +51,13 @@ def inbox(
 
 
 def _row(item: InboxItemView, now: float) -> Sequence[str]:
-    what = item["action"].partition(".")[2]
+    event = item["action"].partition(".")[2]
     receipt = f" (receipt {item['receipt']})" if item["receipt"] is not None else ""
     expected = f"expected start {formats.local_time(item['expected_at'])}" if item["expected_at"] is not None else ""
     return (
         formats.ago(item["at"], now),
         "" if item["read"] else "new",
-        what,
+        event,
         item["subject"],
         item["name"],
         item["text"] + receipt + expected,

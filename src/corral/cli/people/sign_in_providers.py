@@ -224,7 +224,7 @@ def people(
 def onboard(
     terminal: Terminal,
     id: IdArgument,
-    who: Annotated[list[str], typer.Argument(metavar="WHO...", help="Logins or subjects from `provider people`.")],
+    logins: Annotated[list[str], typer.Argument(metavar="WHO...", help="Logins or subjects from `provider people`.")],
     group: GroupOption = None,
     operator: Annotated[
         list[str] | None, typer.Option("--operator", metavar="WHO", help="One of them becomes an operator; repeatable.")
@@ -235,11 +235,11 @@ def onboard(
         people = list(client.providers.people(id))
         made = client.providers.onboard(
             id,
-            _subjects(people, who),
+            _subjects(people, logins),
             group=_group(group or "default"),
             operators=_subjects(people, operator or ()),
         )
-        known = next((one for one in client.providers.list() if one["id"] == id), None)
+        known = next((provider for provider in client.providers.list() if provider["id"] == id), None)
     if terminal.as_json:
         terminal.json({"items": list(made)})
     else:

@@ -83,13 +83,15 @@ def sbatch(terminal: Terminal, given: FreeArguments = None) -> None:
     with terminal.client() as client:
         body = _with_partition(body, {queue["name"] for queue in client.queues.list()})
         if batch.gpu_type:
-            body["model"] = models_for(batch.gpu_type, (one.get("gpu_types", {}) for one in client.fleet.clusters()))
+            body["model"] = models_for(
+                batch.gpu_type, (cluster.get("gpu_types", {}) for cluster in client.fleet.clusters())
+            )
         try:
             if "after" in body:
                 body["after"] = [job for text in body["after"] for job in _jobs_of_number(client, text)]
             if batch.is_test:
-                one = {key: value for key, value in body.items() if key != "array"}
-                terminal.json(client.jobs.plan(cast("JobCreate", one)))
+                single = {key: value for key, value in body.items() if key != "array"}
+                terminal.json(client.jobs.plan(cast("JobCreate", single)))
                 return
             jobs = _submitted(client, body)
         except ApiProblem as error:
@@ -352,11 +354,11 @@ def _jobs_of_number(client: Client, text: str) -> list[str]:
         return [job["id"]]
     members = list(client.jobs.list(array=job["array"]["name"], user=job["user"], sort="id"))
     if underscore:
-        members = [one for one in members if one["array"] and str(one["array"]["index"]) == index]
+        members = [member for member in members if member["array"] and str(member["array"]["index"]) == index]
         if not members:
             raise WrongUsage(f"array {number} has no job of index {index}")
         return [members[0]["id"]]
-    return [one["id"] for one in members] if members[0]["id"] == job["id"] else [job["id"]]
+    return [member["id"] for member in members] if members[0]["id"] == job["id"] else [job["id"]]
 
 
 def _is_called(job: JobView, name: str | None) -> bool:

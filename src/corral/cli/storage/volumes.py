@@ -57,7 +57,11 @@ def create(
     """Create a volume of your own, within your quota."""
     flags = {"size": size, "cluster": cluster, "object_store": object_store, "prefix": prefix}
     flags["description"] = description
-    body: dict[str, Any] = {"name": name, "type": type, **{key: one for key, one in flags.items() if one is not None}}
+    body: dict[str, Any] = {
+        "name": name,
+        "type": type,
+        **{key: value for key, value in flags.items() if value is not None},
+    }
     with terminal.client() as client:
         view = _ready(client, client.volumes.create(body))
     terminal.answer(view, f"Created volume {view['name']} ({view['id']}), {view['state']}. Mount it: {_mount(view)}")
@@ -155,7 +159,7 @@ def share(
     mode: ShareMode = "rw" if write else "ro"
     with terminal.client() as client:
         before = client.volumes.get(volume)["shares"]
-        kept = [one for one in before if (one["kind"], one["name"]) not in named]
+        kept = [share for share in before if (share["kind"], share["name"]) not in named]
         added: list[VolumeShareView] = [{"kind": kind, "name": name, "mode": mode} for kind, name in named]
         view = client.volumes.share(volume, [*kept, *added])
     terminal.answer(view, f"Volume {view['name']} is shared with {_shared(view['shares'])}")
@@ -175,10 +179,12 @@ def unshare(
     named = [] if all_shares else _named(user, group)
     with terminal.client() as client:
         before = [] if all_shares else client.volumes.get(volume)["shares"]
-        missing = [name for kind, name in named if (kind, name) not in {(one["kind"], one["name"]) for one in before}]
+        missing = [
+            name for kind, name in named if (kind, name) not in {(share["kind"], share["name"]) for share in before}
+        ]
         if missing:
             raise WrongUsage(f"it is not shared with {formats.listed(missing)}", hint=f"corral volume show {volume}")
-        view = client.volumes.share(volume, [one for one in before if (one["kind"], one["name"]) not in named])
+        view = client.volumes.share(volume, [share for share in before if (share["kind"], share["name"]) not in named])
     terminal.answer(view, f"Volume {view['name']} is shared with {_shared(view['shares'])}")
 
 
@@ -188,8 +194,8 @@ def rm(terminal: Terminal, volume: VolumeArgument, yes: YesOption = False) -> No
     with terminal.client() as client:
         view = client.volumes.get(volume)
         lost = "" if view["used_bytes"] is None else f", and {formats.size(view['used_bytes'])} with it"
-        what = f"Delete volume {view['owner']}/{view['name']}{lost}?"
-        terminal.confirm(what, assume_yes=yes)
+        question = f"Delete volume {view['owner']}/{view['name']}{lost}?"
+        terminal.confirm(question, assume_yes=yes)
         client.volumes.delete(view["id"])
     terminal.answer({"deleted": view["id"]}, f"Deleted volume {view['name']}")
 
@@ -207,7 +213,7 @@ def _mount(view: VolumeView) -> str:
 
 
 def _shared(shares: Sequence[VolumeShareView]) -> str:
-    shown = [f"{'group ' if one['kind'] == 'group' else ''}{one['name']} ({one['mode']})" for one in shares]
+    shown = [f"{'group ' if share['kind'] == 'group' else ''}{share['name']} ({share['mode']})" for share in shares]
     return formats.listed(shown) if shown else "no user"
 
 

@@ -41,15 +41,15 @@ def ls(terminal: Terminal) -> None:
     terminal.table(
         ("CLUSTER", "ENGINE", "STATE!", "SINCE>", "NODES>", "GPUS>", "FREE>", "DETAIL~"),
         found,
-        lambda one: (
-            one["name"],
-            one["engine"],
-            _state(one),
-            formats.ago(one["since"], terminal.now()),
-            f"{one['nodes_ready']}/{one['nodes']}",
-            formats.number(one["gpus"]),
-            formats.number(one["gpus_free"]),
-            one["detail"],
+        lambda part: (
+            part["name"],
+            part["engine"],
+            _state(part),
+            formats.ago(part["since"], terminal.now()),
+            f"{part['nodes_ready']}/{part['nodes']}",
+            formats.number(part["gpus"]),
+            formats.number(part["gpus_free"]),
+            part["detail"],
         ),
         empty="No cluster is configured.",
     )
@@ -61,7 +61,7 @@ def show(
 ) -> None:
     """Show one cluster with its engine and the daemons that corral uses there (operators)."""
     with terminal.client() as client:
-        known = [one["name"] for one in client.fleet.clusters()]
+        known = [cluster["name"] for cluster in client.fleet.clusters()]
         if name not in known:
             raise WrongUsage(f"there is no cluster {name!r}", hint=f"The clusters are: {formats.listed(known)}.")
         found = [part for part in client.system.parts() if part["cluster"] == name]
@@ -88,15 +88,15 @@ def servers(terminal: Terminal) -> None:
     terminal.table(
         ("SERVER", "ROLE", "STATE!", "LEADS SINCE>", "BEHIND>", "VERSION", "URL", "DETAIL~?"),
         found["items"],
-        lambda one: (
-            one["name"],
-            one["role"],
-            "ok" if one["alive"] else "failed",
-            formats.ago(one["leads_since"], terminal.now()) if one["leads_since"] else "-",
-            formats.number(one["behind_events"]),
-            one["version"],
-            one["url"],
-            one["detail"],
+        lambda part: (
+            part["name"],
+            part["role"],
+            "ok" if part["alive"] else "failed",
+            formats.ago(part["leads_since"], terminal.now()) if part["leads_since"] else "-",
+            formats.number(part["behind_events"]),
+            part["version"],
+            part["url"],
+            part["detail"],
         ),
         empty="There is no server.",
     )
@@ -125,8 +125,8 @@ def clean(
         api, namespaces = _kubernetes_api(name)
         found = leftovers.installations(api, namespaces)
         if installation is not None and installation in found:
-            what = _counted(found[installation])
-            terminal.confirm(f"End and remove {what} of installation {installation} in {name}?", assume_yes=yes)
+            counts = _counted(found[installation])
+            terminal.confirm(f"End and remove {counts} of installation {installation} in {name}?", assume_yes=yes)
             removed = leftovers.remove(api, namespaces, installation)
             text = f"Removed of {installation}: {_counted(removed)}."
             terminal.answer({"installation": installation, **removed}, text)
@@ -138,7 +138,7 @@ def clean(
         raise WrongUsage(f"{name} has nothing of an installation {installation!r}")
     terminal.table(
         ("INSTALLATION", "PODS>", "SECRETS>"),
-        [{"installation": one, **found[one]} for one in sorted(found)],
+        [{"installation": installation, **found[installation]} for installation in sorted(found)],
         lambda row: (row["installation"], str(row.get("pods", 0)), str(row.get("secrets", 0))),
         empty="No installation has left anything there.",
     )
@@ -156,7 +156,9 @@ def _kubernetes_api(name: str) -> tuple[ApiClient, tuple[str, ...]]:
     from corral.engines.kubernetes.factory import access_of, namespace_of, rules_of
     from corral.server.settings.settings_sources import load_settings
 
-    clusters = {one.name: one.kubernetes for one in load_settings().cluster if one.engine == "kubernetes"}
+    clusters = {
+        cluster.name: cluster.kubernetes for cluster in load_settings().cluster if cluster.engine == "kubernetes"
+    }
     if name not in clusters:
         hint = f"The Kubernetes clusters are: {formats.listed(list(clusters)) or 'none'}."
         raise WrongUsage(f"{name!r} is not a Kubernetes cluster of the configuration", hint=hint)
@@ -178,5 +180,5 @@ def _row(terminal: Terminal, part: PartStatusView) -> Sequence[str]:
     )
 
 
-def _state(one: PartStatusView | ClusterView) -> str:
-    return "ok" if one["healthy"] else "failed"
+def _state(part: PartStatusView | ClusterView) -> str:
+    return "ok" if part["healthy"] else "failed"

@@ -83,11 +83,11 @@ def init_kubernetes(
         section["context"] = context
     api, rules = _opened(section)
     if create_namespace:
-        for one in rules.namespaces:
+        for namespace in rules.namespaces:
             try:
-                _create_namespace(api, one)
+                _create_namespace(api, namespace)
             except (ApiError, ApiUnavailable) as error:
-                raise Refused(f"namespace {one} cannot be created: {error}") from error
+                raise Refused(f"namespace {namespace} cannot be created: {error}") from error
     findings = list(cluster_checks.check_cluster(api, rules))
     if not terminal.as_json:
         _show(findings)
@@ -152,7 +152,7 @@ def _files(
     namespace = section["namespace"]
     missing = {finding.check for finding in findings if finding.verdict != "OK"}
     absent = [found.namespace for found in findings if found.check == "Namespace" and found.verdict != "OK"]
-    steps += [f"kubectl create namespace {one}" for one in absent]
+    steps += [f"kubectl create namespace {namespace}" for namespace in absent]
     if inside:
         # The chart has an account and the rights of its own, and adds the namespace.
         own = {key: value for key, value in section.items() if key in ("group_namespaces", "default_image")}

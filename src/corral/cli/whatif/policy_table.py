@@ -23,7 +23,7 @@ def say_policies(terminal: Terminal, result: ResultView) -> None:
     shown = {recommendation["shown"]: "shown below"}
     if recommendation["recommended"] is not None:
         shown[recommendation["recommended"]] = "recommended"
-    sizes = [name for name in _SIZES if any(part["name"] == name for one in policies for part in one["sizes"])]
+    sizes = [name for name in _SIZES if any(part["name"] == name for policy in policies for part in policy["sizes"])]
     order = sorted(range(len(policies)), key=lambda number: policies[number]["completion_mean_seconds"])
     terminal.table(
         (

@@ -121,16 +121,16 @@ def _answer(terminal: Terminal, prepared: Prepared, done: Sequence[Simulated], w
                 "left_out": dict(prepared.left_out),
                 "nodes": len(prepared.workload.nodes),
                 "gpus": prepared.workload.gpus,
-                "runs": [{"name": one.name, "seconds": one.seconds, **one.summary} for one in done],
+                "runs": [{"name": result.name, "seconds": result.seconds, **result.summary} for result in done],
                 "files": list(written),
             }
         )
         return
     terminal.say("")
     _say_figures(terminal, done)
-    _say_usage(terminal, "USER", [one.summary["users"]["gpu_hours"] for one in done], done)
-    if any(one.summary["groups"]["gpu_hours"].keys() - {""} for one in done):
-        _say_usage(terminal, "GROUP", [one.summary["groups"]["gpu_hours"] for one in done], done)
+    _say_usage(terminal, "USER", [result.summary["users"]["gpu_hours"] for result in done], done)
+    if any(result.summary["groups"]["gpu_hours"].keys() - {""} for result in done):
+        _say_usage(terminal, "GROUP", [result.summary["groups"]["gpu_hours"] for result in done], done)
     for path in written:
         terminal.note(f"Wrote {path}")
 
@@ -138,8 +138,8 @@ def _answer(terminal: Terminal, prepared: Prepared, done: Sequence[Simulated], w
 def _say_figures(terminal: Terminal, done: Sequence[Simulated]) -> None:
     """One column for every run, side by side."""
     figures: list[list[str]] = []
-    for one in done:
-        found = one.summary
+    for result in done:
+        found = result.summary
         wait, completion = found["wait_seconds"], found["completion_seconds"]
         figures.append(
             [
@@ -154,7 +154,7 @@ def _say_figures(terminal: Terminal, done: Sequence[Simulated]) -> None:
                 formats.number(found["lost_gpu_hours"]),
                 str(found["cut_jobs"]),
                 str(found["unfinished_jobs"]),
-                f"{found['jobs'] / one.seconds:,.0f}/s" if one.seconds else formats.NOTHING,
+                f"{found['jobs'] / result.seconds:,.0f}/s" if result.seconds else formats.NOTHING,
             ]
         )
     names = (
@@ -172,18 +172,20 @@ def _say_figures(terminal: Terminal, done: Sequence[Simulated]) -> None:
         "simulated jobs",
     )
     rows = [[name, *(column[place] for column in figures)] for place, name in enumerate(names)]
-    terminal.table(("RUN", *(f"{one.name}>" for one in done)), rows, lambda row: row, empty="")
+    terminal.table(("RUN", *(f"{result.name}>" for result in done)), rows, lambda row: row, empty="")
 
 
 def _say_usage(terminal: Terminal, title: str, hours: Sequence[dict[str, float]], done: Sequence[Simulated]) -> None:
     """GPU-hours by user or group; a single one is not shown, because there is nothing to compare."""
     names = sorted(
-        {name for one in hours for name in one}, key=lambda name: (-max(h.get(name, 0) for h in hours), name)
+        {name for hour in hours for name in hour}, key=lambda name: (-max(h.get(name, 0) for h in hours), name)
     )
     if len(names) < 2:
         return
     terminal.say("")
-    rows = [[name or formats.NOTHING, *(formats.number(one.get(name, 0.0)) for one in hours)] for name in names[:SHOWN]]
-    terminal.table((f"GPU-HOURS OF {title}", *(f"{one.name}>" for one in done)), rows, lambda row: row, empty="")
+    rows = [
+        [name or formats.NOTHING, *(formats.number(hour.get(name, 0.0)) for hour in hours)] for name in names[:SHOWN]
+    ]
+    terminal.table((f"GPU-HOURS OF {title}", *(f"{result.name}>" for result in done)), rows, lambda row: row, empty="")
     if len(names) > SHOWN:
         terminal.note(f"{len(names) - SHOWN} more are in the JSON output: -o json")

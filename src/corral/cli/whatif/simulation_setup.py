@@ -68,15 +68,15 @@ class Prepared:
         if self.options.csv is not None:
             path = self.path(self.options.csv, "summary.csv")
             with path.open("w", encoding="utf-8", newline="") as file:
-                write_summaries(file, [(one.name, one.summary) for one in done])
+                write_summaries(file, [(outcome.name, outcome.summary) for outcome in done])
         if self.options.plots is not None:
-            used = [Curve(name=one.name, points=tuple(one.outcome.used_gpus())) for one in done]
-            waits = [Curve(name=one.name, points=tuple(one.outcome.waits.cumulative())) for one in done]
+            used = [Curve(name=outcome.name, points=tuple(outcome.outcome.used_gpus())) for outcome in done]
+            waits = [Curve(name=outcome.name, points=tuple(outcome.outcome.waits.cumulative())) for outcome in done]
             self._draw("utilisation.svg", draw_utilization(used, self.workload.gpus))
             self._draw("waiting.svg", draw_waiting(waits))
-            for one in done:
-                title = f"{one.name}: the first {counted(min(self.options.gantt, len(self.workload.jobs)), 'job')}"
-                self._draw(f"gantt-{one.name}.svg", draw_gantt(one.bars, title))
+            for outcome in done:
+                title = f"{outcome.name}: the first {counted(min(self.options.gantt, len(self.workload.jobs)), 'job')}"
+                self._draw(f"gantt-{outcome.name}.svg", draw_gantt(outcome.bars, title))
         return self.files
 
     def path(self, folder: str, name: str) -> Path:
@@ -212,7 +212,7 @@ def _seconds(option: str, text: str) -> float:
 
 def _names(rules: Sequence[Rules]) -> list[str]:
     """The names of runs: the policy, and the rules in which they differ."""
-    parts = [(one.policy, one.blocking.value, one.placement, _PREEMPTS[one.preempts]) for one in rules]
+    parts = [(rule.policy, rule.blocking.value, rule.placement, _PREEMPTS[rule.preempts]) for rule in rules]
     differing = [place for place in range(4) if place == 0 or len({part[place] for part in parts}) > 1]
     return ["-".join(part[place] for place in differing) for part in parts]
 

@@ -72,7 +72,10 @@ def show(terminal: Terminal, job: JobArgument) -> None:
         ("App", view["title"]),
         ("State", f"{view['state']}, {'ready' if view['ready'] else 'not ready'}"),
         ("Address", view["address"]),
-        *(("Shared", f"{one['kind']} {one['name']} until {one['expires_at'] or 'removed'}") for one in view["shares"]),
+        *(
+            ("Shared", f"{share['kind']} {share['name']} until {share['expires_at'] or 'removed'}")
+            for share in view["shares"]
+        ),
     ]
     terminal.answer(view, "\n".join(f"{label + ':':<9} {value}" for label, value in lines))
 

@@ -38,8 +38,8 @@ def tunnel(
         carried = client.tunnel(job, port, terminal.note)
 
         def ready(listens_at: int) -> None:
-            what = f"port {port} of {job}" if port is not None else f"the app of {job}"
-            terminal.note(f"127.0.0.1:{listens_at} leads to {what}. Stop with Ctrl-C.")
+            target = f"port {port} of {job}" if port is not None else f"the app of {job}"
+            terminal.note(f"127.0.0.1:{listens_at} leads to {target}. Stop with Ctrl-C.")
 
         try:
             asyncio.run(carried.run(here, ready))

@@ -161,7 +161,7 @@ class FetchedPieces(PieceStore):
         places: list[Place | None] = []
         for begin in range(0, len(digests), _PORTION):
             portion = digests[begin : begin + _PORTION]
-            for digest, length in zip(portion, self._lengths([one.hex() for one in portion]), strict=True):
+            for digest, length in zip(portion, self._lengths([piece.hex() for piece in portion]), strict=True):
                 places.append(None if length is None else self._place(digest, length))
         return places
 

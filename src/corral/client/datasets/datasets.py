@@ -113,7 +113,7 @@ class Datasets:
 
     def missing(self, dataset: str, ids: Sequence[str]) -> Sequence[str]:
         answer = self._transport.post(f"{_path(dataset)}/objects:missing", {"ids": [*ids]})
-        return [str(one) for one in answer["missing"]]
+        return [str(digest) for digest in answer["missing"]]
 
     def put_pack(self, dataset: str, pack: str, index: bytes, parts: Sequence[bytes | memoryview]) -> None:
         address = f"{_path(dataset)}/objects/{pack}?index_bytes={len(index)}"

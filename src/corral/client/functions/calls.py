@@ -126,7 +126,7 @@ class Functions:
 
     def map(self, function: Callable[[Any], T], inputs: Iterable[Any]) -> list[Call[T]]:
         """Call the function with each input, in the jobs of one array; in the order of the inputs."""
-        return self.starmap(function, ((one,) for one in inputs))
+        return self.starmap(function, ((call_input,) for call_input in inputs))
 
     def starmap(self, function: Callable[..., T], inputs: Iterable[Sequence[Any]]) -> list[Call[T]]:
         """Like `map`, with several arguments for each call."""

@@ -45,7 +45,7 @@ def default_token(env: Mapping[str, str], server: str) -> str | None:
         return env["CORRAL_TOKEN"]
     file = CredentialFile(default_path(env))
     # Servers over one store know the same tokens.
-    found = (file.get(one) for one in dict.fromkeys([server, *server.split(",")]))
+    found = (file.get(address) for address in dict.fromkeys([server, *server.split(",")]))
     return next((stored.token for stored in found if stored is not None), None)
 
 

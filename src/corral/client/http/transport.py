@@ -89,16 +89,16 @@ class Transport:
         if token:
             headers["Authorization"] = f"Bearer {token}"
         # addresses of this machine are never reached through a proxy from the environment
-        parts = [urlsplit(one) for one in self._servers]
+        parts = [urlsplit(address) for address in self._servers]
         self._http = httpx.Client(
             base_url=self._servers[0] + PREFIX,
             headers=headers,
             timeout=TIMEOUT_SECONDS,
-            trust_env=not all(one.hostname in LOOPBACK for one in parts),
+            trust_env=not all(part.hostname in LOOPBACK for part in parts),
             # Loading the system's certificates takes longer than a request, so it is skipped for plain HTTP. The empty
             # context trusts no certificate, should a redirect lead to TLS.
             verify=httpx.create_ssl_context()
-            if any(one.scheme == "https" for one in parts)
+            if any(part.scheme == "https" for part in parts)
             else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
         )
 

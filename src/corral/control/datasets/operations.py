@@ -82,7 +82,11 @@ def commit_outputs(work: Work, job: Job, text: str) -> None:
 def commits_of_job(tx: Transaction, job_id: str) -> list[OperationRecord]:
     """The newest first, as far as they are kept."""
     kept = tx.datasets.operations(target=None, dataset=None, cursor=None, limit=KEPT).items
-    return [one for one in kept if one.kind is OperationKind.COMMIT and one.order.get("job") == job_id]
+    return [
+        operation
+        for operation in kept
+        if operation.kind is OperationKind.COMMIT and operation.order.get("job") == job_id
+    ]
 
 
 def request_verify(work: Work, caller: Caller, ref: str, version: str) -> OperationRecord:

@@ -154,7 +154,7 @@ class LiveFleet:
         revision, begin, end = self._closed_of
         if revision == snapshot.reserving_revision and begin <= now < end:
             return
-        edges = [edge for one in in_force(snapshot, now) for edge in window_of(one)]
+        edges = [edge for reservation in in_force(snapshot, now) for edge in window_of(reservation)]
         begin = max((edge for edge in edges if edge <= now), default=-math.inf)
         end = min((edge for edge in edges if edge > now), default=math.inf)
         self._closed_of = (snapshot.reserving_revision, begin, end)

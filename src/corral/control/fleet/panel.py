@@ -87,20 +87,20 @@ def panel(
     kinds = [kind] if kind is not None else list(JobKind)
     rows = []
     in_reach: set[str] = set()
-    for one in kinds:
-        pools = _pools(state, one, users)
+    for kind in kinds:
+        pools = _pools(state, kind, users)
         in_reach |= pools
         # A model counts for a kind that can have it, or that has jobs of it from when it could.
-        shown = {place[1] for place in supply.total if place[0] in pools} | {m for k, m in counts if k is one and m}
-        rows += [_row(one, name, counts[one, name], supply, pools) for name in sorted(shown)]
+        shown = {place[1] for place in supply.total if place[0] in pools} | {m for k, m in counts if k is kind and m}
+        rows += [_row(kind, name, counts[kind, name], supply, pools) for name in sorted(shown)]
     rows = [row for row in rows if model is None or row.model == model]
     sums = []
-    for one in kinds:
-        without_gpus = counts[one, ""] if model is None else Sums()
-        mine = [row for row in rows if row.kind is one]
+    for kind in kinds:
+        without_gpus = counts[kind, ""] if model is None else Sums()
+        mine = [row for row in rows if row.kind is kind]
         sums.append(
             PanelRow(
-                kind=one,
+                kind=kind,
                 model="",
                 running=sum(row.running for row in mine) + without_gpus.running,
                 queued=sum(row.queued for row in mine) + without_gpus.queued,

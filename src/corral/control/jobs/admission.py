@@ -333,8 +333,8 @@ def _out_of_reach(state: State, job: Job, queue: Queue | None) -> Refusal:
     known = [item.name for item in queue_choice.reach(state.snapshot, job.user)]
     if not known:
         return _no_reachable_queue(state, job.user)
-    what = "there is no queue" if queue is None else f"{job.user} may not use the queue"
-    return Invalid(f"{what} {job.queue!r}; there are: {', '.join(known)}", field="queue", known=known)
+    problem = "there is no queue" if queue is None else f"{job.user} may not use the queue"
+    return Invalid(f"{problem} {job.queue!r}; there are: {', '.join(known)}", field="queue", known=known)
 
 
 def _no_reachable_queue(state: State, user: str) -> WrongState:

@@ -82,7 +82,7 @@ def pick(assets: Sequence[PresetAssetRecord], kind: AssetKind, given: str) -> Pi
         return PickedAsset(name=given, path=path, format="", mount=(given, path))
     asset = find(assets, kind, given)
     if asset is None:
-        there = ", ".join(one.name for one in assets if one.kind is kind) or "none"
+        there = ", ".join(asset.name for asset in assets if asset.kind is kind) or "none"
         raise ValueError(f"must be a registered {kind}, got {given!r}; there are: {there}")
     mount = None if asset.source.startswith("/") else (asset.source, f"{MOUNTED_AT}/{kind}s/{asset.name}")
     root = asset.source if mount is None else mount[1]

@@ -264,7 +264,7 @@ class Outbox:
                     self._waiting.drop(attempt_id)
                 return waits is not None
             case DeleteEffect(attempts=attempts):
-                for attempt_id in [one for each in attempts.values() for one in each]:
+                for attempt_id in [ended for each in attempts.values() for ended in each]:
                     self._waiting.drop(attempt_id)
                 return waits is not None
             case WithholdEffect(node=node) | ReleaseEffect(node=node):
@@ -300,7 +300,9 @@ class Outbox:
                     self._engine.forget(attempt_ids)
                 case DeleteEffect(attempts=attempts):
                     try:
-                        self._engine.forget([one for each in attempts.values() for one in each], delete_logs=True)
+                        self._engine.forget(
+                            [attempt_id for each in attempts.values() for attempt_id in each], delete_logs=True
+                        )
                     finally:
                         self._workspace.remove(list(attempts))
                 case WithholdEffect(node=node, reason=reason):
@@ -380,7 +382,8 @@ class Lanes:
     def backlog(self) -> Backlog:
         each = [outbox.backlog() for outbox in self._outboxes]
         return Backlog(
-            waiting=sum(one.waiting for one in each), trouble=next((one.trouble for one in each if one.trouble), "")
+            waiting=sum(status.waiting for status in each),
+            trouble=next((status.trouble for status in each if status.trouble), ""),
         )
 
     def close(self) -> None:
@@ -395,7 +398,9 @@ class Lanes:
                 yield self._lane(job_of_attempt(attempt_id)[0]), effect
             case ForgetEffect(attempt_ids=ids):
                 for lane in range(len(self._outboxes)):
-                    if mine := tuple(one for one in ids if self._lane(job_of_attempt(one)[0]) == lane):
+                    if mine := tuple(
+                        attempt_id for attempt_id in ids if self._lane(job_of_attempt(attempt_id)[0]) == lane
+                    ):
                         yield lane, ForgetEffect(attempt_ids=mine)
             case DeleteEffect(attempts=attempts):
                 for lane in range(len(self._outboxes)):

@@ -110,7 +110,7 @@ class Planner:
             # No queue alone, or it failed even without those queues.
             found = {"": str(failure)}
         times = 1 if before is None else before.times + 1
-        since = now if before is None else min(one.since for one in before.failures.values())
+        since = now if before is None else min(failure.since for failure in before.failures.values())
         self._trouble = _Trouble(
             failures={
                 queue: PlanFailure(digest=failure.digest, error=error, since=since) for queue, error in found.items()

@@ -171,7 +171,7 @@ def _agree_on_withheld(
         elif not is_withheld and found is not None:
             instruct_engine(work, node, force=False)
         elif found is Withholding.OVERRULED:
-            seen = next(one for one in nodes if one.id == name)
+            seen = next(node for node in nodes if node.id == name)
             changed = replace(node, withheld=NodeState.READY, state=seen.state)
             work.tx.fleet.save_nodes([changed])
             work.change(PutNode(node=changed))

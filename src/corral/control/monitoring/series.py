@@ -53,7 +53,7 @@ def series_of(history: History, metrics: Iterable[Metric], subjects: Sequence[st
     for metric in metrics:
         by_subject = history.series(metric, subjects, span.since, span.until, span.step_seconds)
         shown = sorted(by_subject) if subjects is None else subjects
-        found += [Series(metric=metric, subject=one, points=by_subject.get(one, ())) for one in shown]
+        found += [Series(metric=metric, subject=subject, points=by_subject.get(subject, ())) for subject in shown]
     return found
 
 

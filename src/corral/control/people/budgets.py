@@ -292,7 +292,7 @@ def statuses(tx: Transaction, caller: Caller, now: float) -> list[BudgetStatus]:
 def statuses_of(tx: Transaction, caller: Caller, account: Account, now: float) -> list[BudgetStatus]:
     """The statuses of one account, in each unit that it has limits or entries in."""
     _check_visible(tx, caller, account)
-    found = [one for one in statuses(tx, caller, now) if one.account == account]
+    found = [status for status in statuses(tx, caller, now) if status.account == account]
     if not found:
         check_account(tx, account)
     return found
@@ -314,7 +314,7 @@ def statement(tx: Transaction, caller: Caller, account: Account, unit: Unit, sin
 
 def check_account(tx: Transaction, account: Account) -> None:
     known: Any = tx.people.users() if account.kind is AccountKind.USER else tx.people.groups()
-    if account.name not in {one.name for one in known}:
+    if account.name not in {account_budget.name for account_budget in known}:
         raise NotFound(f"there is no {account.kind} {account.name!r}", field="account")
 
 

@@ -193,7 +193,7 @@ def create_token(work: Work, caller: Caller, credential: CredentialRecord, *, by
     revoked meanwhile, no new one must come out of it."""
     permissions.require(caller, Function.TOKENS)
     present = (work.tx.credentials.of_user(caller.name, kind) for kind in CredentialKind)
-    if not any(one.id == by for some in present for one in some):
+    if not any(known.id == by for credentials in present for known in credentials):
         raise SignedOut(_SIGN_IN_AGAIN)
     return add_credential(work, caller, credential)
 

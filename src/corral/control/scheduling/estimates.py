@@ -128,7 +128,9 @@ class Expectations:
             change = Change(job_id=job_id, before=expected, after=estimate.p50)
             is_much = change.shift_seconds >= max(MUCH_SECONDS, MUCH_PART * (expected - made_at))
             if is_much and job.user not in self._noted_at:
-                found[job.user] = max(found.get(job.user, change), change, key=lambda one: one.shift_seconds)
+                found[job.user] = max(
+                    found.get(job.user, change), change, key=lambda candidate: candidate.shift_seconds
+                )
         for user, change in found.items():
             self._noted_at[user] = forecast.at
             known[wait_of(snapshot.jobs[change.job_id])] = (change.after, forecast.at)
@@ -202,18 +204,18 @@ def with_outcomes(
     """The same, as they are after `settle`."""
     gone = {wait for wait in over if wait not in started}
     return [
-        replace(one, started_at=started[one.job_id, one.attempt])
-        if one.started_at is None and (one.job_id, one.attempt) in started
-        else one
-        for one in estimates
-        if one.started_at is not None or (one.job_id, one.attempt) not in gone
+        replace(estimate, started_at=started[estimate.job_id, estimate.attempt])
+        if estimate.started_at is None and (estimate.job_id, estimate.attempt) in started
+        else estimate
+        for estimate in estimates
+        if estimate.started_at is not None or (estimate.job_id, estimate.attempt) not in gone
     ]
 
 
 def summary(tables: Transaction, since: float, now: float, whose: str | None = None) -> Summary:
     """The accuracy of all users' estimates; single estimates only of one user, if one is named."""
     estimates = tables.estimates.latest(LOOKED_BACK, since)
-    shown = [one for one in estimates if one.started_at is not None and whose in (None, one.user)]
+    shown = [estimate for estimate in estimates if estimate.started_at is not None and whose in (None, estimate.user)]
     return Summary(
         since=since,
         overall=accuracy_of(estimates, now),

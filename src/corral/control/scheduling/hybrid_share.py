@@ -25,7 +25,9 @@ NOTE = "the part that allocation.reserved_ratio reserves under the strategy hybr
 def keep_shares(work: Work) -> None:
     """Create, resize and delete the reservations of the shares, so that each has its size."""
     wanted = _wanted(work)
-    known = {name: one for name, one in work.state.snapshot.reservations.items() if one.is_share}
+    known = {
+        name: reservation for name, reservation in work.state.snapshot.reservations.items() if reservation.is_share
+    }
     for name in sorted(known.keys() - wanted.keys()):
         work.tx.reservations.delete(name)
         work.change(DropReservation(name=name))
@@ -61,8 +63,8 @@ def _wanted(work: Work) -> dict[str, ReservationRecord]:
         )
         gpus = _gpus(work, record.reservation, model, total)
         if gpus:
-            one = replace(record.reservation, users=share.users, groups=share.groups, gpus=gpus)
-            found[name] = replace(record, reservation=one)
+            reservation = replace(record.reservation, users=share.users, groups=share.groups, gpus=gpus)
+            found[name] = replace(record, reservation=reservation)
     return found
 
 
@@ -70,11 +72,13 @@ def _gpus(work: Work, share: Reservation, model: str, total: int) -> tuple[str, 
     """The GPUs of the share: those that it has already, then free ones on few nodes."""
     snapshot = work.state.snapshot
     mine = {gpu.id for _, gpu in gpus_of(snapshot, share.pool, model)}
-    of_operators = [one for one in in_force(snapshot, work.now) if not one.is_share]
-    others = {gpu for one in of_operators for gpu in one.gpus}
+    of_operators = [reservation for reservation in in_force(snapshot, work.now) if not reservation.is_share]
+    others = {gpu for reservation in of_operators for gpu in reservation.gpus}
     # A ratio such as 0.3 is not exact: 30 % of 10 GPUs are 3.
     size = int(snapshot.allocation.reserved_ratio * total + 1e-9)
-    standing = {gpu for one in of_operators if one.until is None for gpu in one.gpus if gpu in mine}
+    standing = {
+        gpu for reservation in of_operators if reservation.until is None for gpu in reservation.gpus if gpu in mine
+    }
     kept = [gpu for gpu in share.gpus if gpu in mine and gpu not in others]
     taken = {gpu: found for gpu, found in conflicts_by_gpu(snapshot, share, work.now).items() if gpu not in kept}
     taken.update(dict.fromkeys(others, Conflicts()))

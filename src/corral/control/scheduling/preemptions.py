@@ -113,5 +113,5 @@ def _message(receipt: ReceiptRecord) -> str:
     gpus = f"{gpus_text(receipt.gpu_milli)} {'GPU' if receipt.gpu_milli == WHOLE else 'GPUs'}"
     lost = f"{format_duration(round(seconds))} of work on {gpus} is not saved yet"
     whom = f"{receipt.for_job} ({receipt.for_job_name}) of {receipt.for_user}"
-    what = "makes room for" if receipt.rule is PreemptionRule.MOVE else "is preempted for"
-    return f"{what} {whom}: {receipt.detail}; {lost}"
+    effect = "makes room for" if receipt.rule is PreemptionRule.MOVE else "is preempted for"
+    return f"{effect} {whom}: {receipt.detail}; {lost}"

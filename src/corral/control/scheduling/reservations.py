@@ -111,32 +111,40 @@ def tidy(work: Work) -> int:
 def check_gpus_free(state: State, gpus: Collection[str], now: float, *, field: str) -> None:
     """Reserved GPUs do not leave their pool."""
     holding = [
-        one for one in in_force(state.snapshot, now) if not one.is_share and any(gpu in gpus for gpu in one.gpus)
+        reservation
+        for reservation in in_force(state.snapshot, now)
+        if not reservation.is_share and any(gpu in gpus for gpu in reservation.gpus)
     ]
     if holding:
-        text = name_list(f"{one.name} has {sum(gpu in gpus for gpu in one.gpus)} of them" for one in holding)
+        text = name_list(
+            f"{reservation.name} has {sum(gpu in gpus for gpu in reservation.gpus)} of them" for reservation in holding
+        )
         raise InUse(
             f"reserved GPUs cannot be moved: {text}",
             field=field,
-            reservations=[one.name for one in holding[:NAMED]],
+            reservations=[reservation.name for reservation in holding[:NAMED]],
         )
 
 
 def check_pool_free(state: State, pool: str, now: float) -> None:
-    holding = [one.name for one in in_force(state.snapshot, now) if one.pool == pool and not one.is_share]
+    holding = [
+        reservation.name
+        for reservation in in_force(state.snapshot, now)
+        if reservation.pool == pool and not reservation.is_share
+    ]
     if holding:
         raise InUse(f"pool {pool} has reservations: {name_list(holding)}", field="name", reservations=holding[:NAMED])
 
 
 def check_group_free(tx: Transaction, group: str, now: float) -> None:
-    named = [one.name for one in _not_over(tx, now) if group in one.groups]
+    named = [record.name for record in _not_over(tx, now) if group in record.groups]
     if named:
         raise InUse(f"group {group} is named by reservations: {name_list(named)}", field="name", reservations=named)
 
 
 def check_user_free(tx: Transaction, user: str, now: float) -> None:
     """Refuse if a reservation would have no owner left; one with other owners stays without the user."""
-    alone = [one.name for one in _not_over(tx, now) if one.users == (user,) and not one.groups]
+    alone = [record.name for record in _not_over(tx, now) if record.users == (user,) and not record.groups]
     if alone:
         raise InUse(
             f"user {user} alone owns reservations: {name_list(alone)}; delete them, or give them to others",
@@ -148,25 +156,25 @@ def check_user_free(tx: Transaction, user: str, now: float) -> None:
 def forget_user(work: Work, user: str) -> None:
     """Removes a deleted user from reservations; those with other owners are kept. Call `check_user_free` first."""
     for record in work.tx.reservations.all():
-        one = record.reservation
-        if user in one.users and not record.is_over:
-            changed = replace(one, users=tuple(name for name in one.users if name != user))
+        reservation = record.reservation
+        if user in reservation.users and not record.is_over:
+            changed = replace(reservation, users=tuple(name for name in reservation.users if name != user))
             _change(work, replace(record, reservation=changed), {"deleted_user": user})
 
 
 def forget_gpus(work: Work, gpus: Collection[str]) -> None:
     """Removes deleted GPUs from all reservations. A reservation without GPUs is deleted."""
     for record in work.tx.reservations.all():
-        one = record.reservation
-        left = tuple(gpu for gpu in one.gpus if gpu not in gpus)
-        if left == one.gpus or record.is_over:
+        reservation = record.reservation
+        left = tuple(gpu for gpu in reservation.gpus if gpu not in gpus)
+        if left == reservation.gpus or record.is_over:
             continue
-        lost = {"lost_gpus": [gpu for gpu in one.gpus if gpu in gpus]}
+        lost = {"lost_gpus": [gpu for gpu in reservation.gpus if gpu in gpus]}
         if left:
-            _change(work, replace(record, reservation=replace(one, gpus=left)), lost)
+            _change(work, replace(record, reservation=replace(reservation, gpus=left)), lost)
         else:
-            _drop(work, one.name)
-            work.record(SYSTEM, "reservation.deleted", one.name, detail={**_detail(record), **lost})
+            _drop(work, reservation.name)
+            work.record(SYSTEM, "reservation.deleted", reservation.name, detail={**_detail(record), **lost})
 
 
 # ------------------------------------------------------------------------------------------------ looking
@@ -208,20 +216,20 @@ def reservation_views(state: State, records: Sequence[ReservationRecord], now: f
     for job in snapshot.jobs.values():
         for gpu in job.allocation.gpus if job.allocation else ():
             holders.setdefault(gpu, []).append(job.user)
-    counting = {one.name for one in in_force(snapshot, now)}
+    counting = {reservation.name for reservation in in_force(snapshot, now)}
     views = []
     for record in records:
-        one = record.reservation
+        reservation = record.reservation
         nodes: dict[str, list[str]] = {}
-        for gpu in one.gpus:
+        for gpu in reservation.gpus:
             nodes.setdefault(snapshot.fleet.gpu_home.get(gpu, ""), []).append(gpu)
-        held = [gpu for gpu in one.gpus if gpu in holders and is_active(one, now)]
-        owners = sum(any(owns(snapshot, one, user) for user in holders[gpu]) for gpu in held)
+        held = [gpu for gpu in reservation.gpus if gpu in holders and is_active(reservation, now)]
+        owners = sum(any(owns(snapshot, reservation, user) for user in holders[gpu]) for gpu in held)
         views.append(
             ReservationView(
                 record=record,
-                state=state_of(one, now),
-                in_force=one.name in counting,
+                state=state_of(reservation, now),
+                in_force=reservation.name in counting,
                 nodes={node: tuple(gpus) for node, gpus in nodes.items()},
                 used_by_owners=owners,
                 lent=len(held) - owners,
@@ -318,15 +326,15 @@ def _drop(work: Work, name: str) -> None:
 
 
 def _detail(record: ReservationRecord) -> dict[str, Any]:
-    one = record.reservation
+    reservation = record.reservation
     return {
-        "pool": one.pool,
-        "gpus": list(one.gpus),
-        "users": list(one.users),
-        "groups": list(one.groups),
-        "since": one.since,
-        "until": one.until,
-        "lends": one.lends,
+        "pool": reservation.pool,
+        "gpus": list(reservation.gpus),
+        "users": list(reservation.users),
+        "groups": list(reservation.groups),
+        "since": reservation.since,
+        "until": reservation.until,
+        "lends": reservation.lends,
     }
 
 
@@ -354,4 +362,4 @@ def _known_groups(tx: Transaction, names: Sequence[str]) -> tuple[str, ...]:
 def _not_over(tx: Transaction, now: float) -> list[Reservation]:
     """Reservations of operators that are not over."""
     found = [record.reservation for record in tx.reservations.all()]
-    return [one for one in found if window_of(one)[1] > now and not one.is_share]
+    return [reservation for reservation in found if window_of(reservation)[1] > now and not reservation.is_share]

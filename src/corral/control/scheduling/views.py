@@ -97,7 +97,7 @@ def try_out(state: State, now: float, job: Job) -> TrialRun:
             explanation=explain(state.snapshot, plan, queued, now),
             job=queued,
             snapshot=snapshot,
-            preemptions=tuple(one for one in plan.preemptions if one.for_job == job.id),
+            preemptions=tuple(preemption for preemption in plan.preemptions if preemption.for_job == job.id),
         )
     finally:
         state.snapshot.apply([DropJob(id=job.id)])

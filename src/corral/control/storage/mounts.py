@@ -79,7 +79,7 @@ def check_local_quota(tx: Transaction, state: State, user: str, jobs: Sequence[J
     asked = sum(job.local_bytes for job in jobs)
     if not asked:
         return
-    limits = {(one.user, one.type): one.max_bytes for one in tx.people.volume_quotas()}
+    limits = {(quota.user, quota.type): quota.max_bytes for quota in tx.people.volume_quotas()}
     limit, held = limits.get((user, VolumeType.LOCAL)), local_held(state, user)
     if limit is not None and held + asked > limit:
         raise InsufficientQuota(

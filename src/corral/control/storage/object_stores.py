@@ -27,7 +27,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 def existing(tx: Transaction, name: str, *, field: str = "object_store") -> ObjectStoreRecord:
     store = tx.volumes.object_store(name)
     if store is None:
-        there = ", ".join(one.name for one in tx.volumes.object_stores()[:10]) or "none"
+        there = ", ".join(store.name for store in tx.volumes.object_stores()[:10]) or "none"
         refusal = NotFound if field == "object-store" else Invalid
         raise refusal(f"there is no object store {name!r}; there are: {there}", field=field)
     return store

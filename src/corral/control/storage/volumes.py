@@ -88,7 +88,11 @@ def jobs_with(state: State, volume_id: str) -> list[Job]:
 
 def held_bytes(volumes: Sequence[VolumeRecord], volume_type: VolumeType) -> int:
     """The bytes that count against the quota of a type: the requested size, whether used or not."""
-    return sum(one.size_bytes for one in volumes if one.type is volume_type and one.state is not VolumeState.DELETING)
+    return sum(
+        volume.size_bytes
+        for volume in volumes
+        if volume.type is volume_type and volume.state is not VolumeState.DELETING
+    )
 
 
 def held_of(tx: Transaction) -> dict[tuple[str, VolumeType], int]:
@@ -192,7 +196,7 @@ def share(work: Work, caller: Caller, ref: str, shares: Sequence[Share]) -> Volu
     _check_shares(shared)
     if shared != volume:
         keep(work, shared)
-        detail = {"shares": [f"{one.kind.value}:{one.name}:{one.mode.value}" for one in shared.shared]}
+        detail = {"shares": [f"{share.kind.value}:{share.name}:{share.mode.value}" for share in shared.shared]}
         work.record(caller, "volume.shared", volume.id, owner=volume.owner, detail=detail)
         note_shares(work, caller, "volume", volume.id, volume.name, volume.shared, shared.shared)
     return shared
@@ -238,7 +242,7 @@ def check_user_free(tx: Transaction, user: str) -> None:
 def forget(work: Work, kind: ShareKind, name: str) -> None:
     """Remove the shares with a deleted user or group: the next one of that name is another one."""
     for volume in work.tx.volumes.all():
-        left = tuple(one for one in volume.shared if (one.kind, one.name) != (kind, name))
+        left = tuple(share for share in volume.shared if (share.kind, share.name) != (kind, name))
         if left != volume.shared:
             keep(work, replace(volume, shared=left))
 
@@ -332,7 +336,7 @@ def _check_form(draft: VolumeDraft) -> None:
 
 
 def _quota(work: Work, owner: str, volume_type: VolumeType) -> int | None:
-    limits = {(one.user, one.type): one.max_bytes for one in work.tx.people.volume_quotas()}
+    limits = {(quota.user, quota.type): quota.max_bytes for quota in work.tx.people.volume_quotas()}
     return limits.get((owner, volume_type))
 
 
@@ -361,10 +365,10 @@ def _check_quota(work: Work, owner: str, volume_type: VolumeType, asked: int, he
 
 
 def _check_shares(volume: VolumeRecord) -> None:
-    for one in volume.shared:
-        if (one.kind, one.name) == (ShareKind.USER, volume.owner):
-            raise Invalid(f"volume {volume.name} is {one.name}'s own", field="shares")
-        if volume.read_only and one.mode is ShareMode.WRITE:
+    for share in volume.shared:
+        if (share.kind, share.name) == (ShareKind.USER, volume.owner):
+            raise Invalid(f"volume {volume.name} is {share.name}'s own", field="shares")
+        if volume.read_only and share.mode is ShareMode.WRITE:
             raise Invalid(f"{volume.name} cannot be written: its object store is read-only", field="shares")
 
 
@@ -392,8 +396,8 @@ def _own(work: Work, caller: Caller, ref: str) -> VolumeRecord:
 
 def _meant(tx: Transaction, caller: Caller, ref: str) -> list[VolumeRecord]:
     if VOLUME_ID.fullmatch(ref):
-        one = tx.volumes.get(ref)
-        found = [one] if one is not None else []
+        volume = tx.volumes.get(ref)
+        found = [volume] if volume is not None else []
     else:
         owner, slash, name = ref.rpartition("/")
         found = [volume for volume in tx.volumes.named(name) if not slash or volume.owner == owner]

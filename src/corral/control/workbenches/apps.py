@@ -93,7 +93,7 @@ def share_by_link(work: Work, caller: Caller, ref: str, link_id: str, secret_has
 
 def unshare(work: Work, caller: Caller, ref: str, kind: AppShareKind, name: str) -> None:
     job = _mine(work, caller, ref)
-    found = [one for one in work.tx.app_shares.of_job(job.id) if (one.kind, one.name) == (kind, name)]
+    found = [share for share in work.tx.app_shares.of_job(job.id) if (share.kind, share.name) == (kind, name)]
     if not found:
         raise NotFound(f"the app of {job.name} has no share with {kind} {name[:80]!r}", field="share")
     work.tx.app_shares.delete(found[0])
@@ -115,7 +115,7 @@ def _share(
     for old in held:
         if not old.is_valid(work.now):
             work.tx.app_shares.delete(old)
-    valid = [one for one in held if one.is_valid(work.now) and (one.kind, one.name) != (kind, name)]
+    valid = [share for share in held if share.is_valid(work.now) and (share.kind, share.name) != (kind, name)]
     if len(valid) >= MAX_SHARES:
         raise OverLimit(
             f"the app has {counted(len(valid), 'share')} already: remove one", held=len(valid), limit=MAX_SHARES

@@ -366,18 +366,18 @@ def _after_failure(job: Job, event: Ended) -> Job:
     """After a failure of the program the job is tried again on another node, with a back-off, while retries are left
     and the program does not only crash."""
     failures = job.retries + 1
-    what = event.message or f"{event.reason} {event.exit_code}".replace("_", " ")
+    cause = event.message or f"{event.reason} {event.exit_code}".replace("_", " ")
     if job.retries >= job.max_retries:
-        message = f"{what}; all {job.max_retries} retries were used"
+        message = f"{cause}; all {job.max_retries} retries were used"
         return _over(job, JobState.FAILED, event.at, event.reason, event.exit_code, message)
     if is_crash_loop(job, event.at):
         message = (
-            f"{what}; a crash loop: it failed {failures} times within seconds of its start, so the other "
+            f"{cause}; a crash loop: it failed {failures} times within seconds of its start, so the other "
             f"{job.max_retries - job.retries} retries are not used"
         )
         return _over(job, JobState.FAILED, event.at, event.reason, event.exit_code, message)
     pause = backoff_seconds(failures)
-    message = f"{what}; retry {failures} of {job.max_retries} follows in {pause:.0f} seconds or later"
+    message = f"{cause}; retry {failures} of {job.max_retries} follows in {pause:.0f} seconds or later"
     requeued = _requeued(avoiding_place(job), replace(event, message=message))
     return replace(requeued, retries=failures, not_before=event.at + pause)
 

@@ -147,9 +147,9 @@ class ClusterSnapshot:
             return 0.0
         models = self._scored_models.get(user, ()) if model == "any" else model.split("|")
         return math.fsum(
-            score_at(self.scores[user, one], now, self.score_time_constant)
-            for one in models
-            if (user, one) in self.scores
+            score_at(self.scores[user, model], now, self.score_time_constant)
+            for model in models
+            if (user, model) in self.scores
         )
 
     @property

@@ -293,14 +293,14 @@ def check(scenario: Scenario, cluster: Iterable[Change]) -> None:
 def _check_queues(scenario: Scenario, queues: Mapping[str, Queue]) -> None:
     for name, fields in scenario.queues.items():
         place = f"queues.{name}"
-        for what in ("policy", "preempts"):
-            if scenario.all_policies and what in fields:
-                raise BadScenario(f"{place}.{what}", f"all policies are compared: leave out {what}")
+        for option in ("policy", "preempts"):
+            if scenario.all_policies and option in fields:
+                raise BadScenario(f"{place}.{option}", f"all policies are compared: leave out {option}")
         if name != EVERY_QUEUE:
             _check_known(place, "queue", name, queues)
-        for what, known in (("policy", ORDERINGS), ("placement", PLACEMENTS), ("blocking", tuple(Blocking))):
-            if what in fields:
-                _check_known(f"{place}.{what}", what, fields[what], known)
+        for setting, known in (("policy", ORDERINGS), ("placement", PLACEMENTS), ("blocking", tuple(Blocking))):
+            if setting in fields:
+                _check_known(f"{place}.{setting}", setting, fields[setting], known)
     for queue in queues.values():
         changed = _queue(scenario, queue)
         if changed.max_gpus is not None and changed.guaranteed_gpus > changed.max_gpus:

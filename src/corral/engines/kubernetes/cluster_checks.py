@@ -56,7 +56,7 @@ def check_cluster(api: ApiClient, rules: PodRules) -> Iterator[ClusterFinding]:
     """Stops after a finding without which the others mean nothing. Raises nothing of the API server."""
     try:
         yield _server(api)
-        found = {one: replace(_namespace(api, one), namespace=one) for one in rules.namespaces}
+        found = {namespace: replace(_namespace(api, namespace), namespace=namespace) for namespace in rules.namespaces}
         yield from found.values()
         yield _rights(api, rules.namespaces)
         nodes = _nodes(api)
@@ -64,9 +64,9 @@ def check_cluster(api: ApiClient, rules: PodRules) -> Iterator[ClusterFinding]:
             seen = nodes_seen(nodes, {}, {}, (), rules.fleet)
             yield _readiness(nodes, seen, rules)
             yield _gpus(seen)
-            for one, finding in found.items():
+            for namespace, finding in found.items():
                 if finding.verdict is not Verdict.FAIL:
-                    yield _trial(api, nodes, seen, replace(rules, namespace=one))
+                    yield _trial(api, nodes, seen, replace(rules, namespace=namespace))
     except (ApiError, ApiUnavailable) as error:
         fix = "`kubectl --kubeconfig FILE get --raw /version` must answer; name another file or --context."
         yield _fail("API server", f"{api.access.server}: {error}", fix)
@@ -173,7 +173,7 @@ def _trial(api: ApiClient, nodes: Sequence[Json], seen: Sequence[Node], rules: P
         attempt_id="trial.1", job_id="trial", user="trial", command=("/bin/true",), instances=(instance,)
     )
     owner = PodOwner(installation="trial", term=0, key="trial", uid=rules.uid, gid=rules.gid)
-    node = next(one for one in nodes if name_of(one) == ready[0].id)
+    node = next(node for node in nodes if name_of(node) == ready[0].id)
     try:
         pod = make_pod(order, instance, rules, owner, gpus=gpus_asked(node, gpus, rules.fleet), places=None)
         api.create(f"/api/v1/namespaces/{rules.namespace}/pods?dryRun=All", pod)

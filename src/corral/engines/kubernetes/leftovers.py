@@ -23,8 +23,8 @@ _SELECTOR = {"labelSelector": f"app.kubernetes.io/managed-by=corral,{INSTALLATIO
 def installations(api: ApiClient, namespaces: Sequence[str]) -> dict[str, Counter[str]]:
     """How many pods and secrets each installation has there. Raises ApiError and ApiUnavailable."""
     found: dict[str, Counter[str]] = {}
-    for kind, one in _objects(api, namespaces):
-        found.setdefault(labels_of(one)[INSTALLATION_LABEL], Counter())[kind] += 1
+    for kind, found_object in _objects(api, namespaces):
+        found.setdefault(labels_of(found_object)[INSTALLATION_LABEL], Counter())[kind] += 1
     return found
 
 
@@ -33,13 +33,13 @@ def remove(api: ApiClient, namespaces: Sequence[str], installation: str) -> Coun
     home = namespaces[0]
     commands = PodCommands(api, home)
     removed: Counter[str] = Counter()
-    for kind, one in _objects(api, namespaces):
-        if labels_of(one)[INSTALLATION_LABEL] != installation:
+    for kind, found_object in _objects(api, namespaces):
+        if labels_of(found_object)[INSTALLATION_LABEL] != installation:
             continue
         if kind == "pods":
-            commands.remove(one)
+            commands.remove(found_object)
         else:
-            commands.remove_secret(ref_of(one, home))
+            commands.remove_secret(ref_of(found_object, home))
         removed[kind] += 1
     return removed
 
@@ -57,5 +57,5 @@ def _objects(api: ApiClient, namespaces: Sequence[str]) -> Iterator[tuple[str, J
     for namespace, kind in product(namespaces, ("pods", "secrets")):
         # This account may have no right to list secrets, as jobs without logins need none.
         with contextlib.suppress(ApiForbidden, ApiNotFound):
-            for one in api.get(f"/api/v1/namespaces/{namespace}/{kind}", _SELECTOR)["items"]:
-                yield kind, one
+            for found_object in api.get(f"/api/v1/namespaces/{namespace}/{kind}", _SELECTOR)["items"]:
+                yield kind, found_object

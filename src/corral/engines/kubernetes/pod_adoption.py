@@ -53,12 +53,12 @@ def _document(
     if sorted(ranks) != list(range(size)) or len(keys) != 1 or "" in keys or len(namespaces) != 1:
         return None
     pods = [ranks[rank] for rank in range(size)]
-    pulls = {one["name"] for one in pods[0]["spec"].get("imagePullSecrets") or ()}
-    values = [one.get("valueFrom") or {} for one in pods[0]["spec"]["containers"][0].get("env") or ()]
-    secrets = {(one.get("secretKeyRef") or {}).get("name") for one in values}
+    pulls = {secret["name"] for secret in pods[0]["spec"].get("imagePullSecrets") or ()}
+    values = [variable.get("valueFrom") or {} for variable in pods[0]["spec"]["containers"][0].get("env") or ()]
+    secrets = {(value.get("secretKeyRef") or {}).get("name") for value in values}
     return {
         "nodes": [_node(pod) for pod in pods],
-        "gpus": [[one for one in annotations_of(pod)[GPUS_ANNOTATION].split(",") if one] for pod in pods],
+        "gpus": [[gpu_id for gpu_id in annotations_of(pod)[GPUS_ANNOTATION].split(",") if gpu_id] for pod in pods],
         "grace_seconds": float(pods[0]["spec"]["terminationGracePeriodSeconds"]),
         "limit_seconds": limit_of_program(pods[0]),
         "created_at": min(moment(pod["metadata"].get("creationTimestamp")) or now for pod in pods),

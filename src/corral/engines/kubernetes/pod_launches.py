@@ -50,8 +50,8 @@ class PodLaunches:
         installation = self._records.installation
         namespace = self._rules.namespace_of(order.group)
         names = tuple(
-            ref(namespace, pod_name(installation, order.attempt_id, one.rank), self._rules.namespace)
-            for one in order.instances
+            ref(namespace, pod_name(installation, order.attempt_id, instance.rank), self._rules.namespace)
+            for instance in order.instances
         )
         return pod_attempt.create(self._records, order, names, clock())
 
@@ -85,11 +85,11 @@ class PodLaunches:
         return [
             make_pod(
                 order,
-                one,
+                instance,
                 rules,
                 owner,
-                gpus=gpus_asked(self._nodes.get(one.node), one.gpu_ids, rules.fleet),
+                gpus=gpus_asked(self._nodes.get(instance.node), instance.gpu_ids, rules.fleet),
                 places=self._storage,
             )
-            for one in order.instances
+            for instance in order.instances
         ]

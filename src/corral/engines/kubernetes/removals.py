@@ -25,7 +25,7 @@ class Removals:
         self._commands = commands
         self._lock = threading.Lock()
         self._pods: set[str] = set()
-        self._secrets = records.secrets() - {name for one in live for name in self._names(one)}
+        self._secrets = records.secrets() - {name for attempt_id in live for name in self._names(attempt_id)}
 
     def add(self, *pods: str) -> None:
         with self._lock:

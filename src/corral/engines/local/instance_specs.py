@@ -234,9 +234,9 @@ def check_order(order: LaunchOrder) -> None:
         raise LaunchRefused(f"command and environment are longer than {MAX_ORDER_CHARS} characters together")
     if [instance.rank for instance in order.instances] != list(range(len(order.instances))) or not order.instances:
         raise LaunchRefused("the ranks of the instances must be 0, 1, 2, … without a gap")
-    for what, path in (("working directory", order.workdir), ("virtual environment", order.venv)):
+    for purpose, path in (("working directory", order.workdir), ("virtual environment", order.venv)):
         if path is not None and not os.path.isabs(path):
-            raise LaunchRefused(f"{what} {path!r} is not an absolute path")
+            raise LaunchRefused(f"{purpose} {path!r} is not an absolute path")
     if order.image and order.image.startswith("-"):
         raise LaunchRefused(f"image {order.image!r} is not an address")
 

@@ -167,7 +167,9 @@ class SlurmEngine:
             seen += vanished(seen, self._submissions.known_nodes, named)
             self._submissions.known_nodes = {node.name: node for node in seen}
             statuses = [attempt.status() for attempt in self._attempts.all()]
-            being_prepared = [one for one in self._preparations.statuses() if one.attempt_id not in self._attempts]
+            being_prepared = [
+                status for status in self._preparations.statuses() if status.attempt_id not in self._attempts
+            ]
         self._watcher.check_soon()
         return Observation(
             nodes=nodes_seen(seen, others_use(jobs, mine, lost), named, self._rules.fleet, reserved, closed),

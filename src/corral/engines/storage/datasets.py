@@ -213,16 +213,16 @@ def _evict(root: Path, most_bytes: int) -> None:
         place = path.with_suffix("")
         about = _about(place) or {}
         kept.append(_Kept(place, int(about.get("bytes", 0)), path.stat().st_mtime, about.get("stamps") is None))
-    total = sum(one.size for one in kept)
-    if total <= most_bytes and not any(one.is_changed for one in kept):
+    total = sum(checkout.size for checkout in kept)
+    if total <= most_bytes and not any(checkout.is_changed for checkout in kept):
         return
-    for one in sorted(kept, key=lambda one: (not one.is_changed, one.asked_at)):
-        if total <= most_bytes and not one.is_changed:
+    for checkout in sorted(kept, key=lambda checkout: (not checkout.is_changed, checkout.asked_at)):
+        if total <= most_bytes and not checkout.is_changed:
             break
-        with contextlib.suppress(BlockingIOError), _locked(root, one.place.name.rpartition(".")[0], wait=False):
-            if not _is_used(root, one.place):
-                _remove(root, one.place)
-                total -= one.size
+        with contextlib.suppress(BlockingIOError), _locked(root, checkout.place.name.rpartition(".")[0], wait=False):
+            if not _is_used(root, checkout.place):
+                _remove(root, checkout.place)
+                total -= checkout.size
     for rest in root.glob(".gone-*"):
         remove_tree(rest)
     for half in root.glob(".*.checkout"):

@@ -152,7 +152,7 @@ async def _of_session(request: Request, context: ServerContext) -> Identity:
     given = cookie_values(request, session_cookie(context.settings))
     if not given:
         raise _not_signed_in("Sign in first: send a bearer token, or sign in at /api/v1/auth/login.")
-    found = [await context.identities.of_secret(one, CredentialKind.SESSION) for one in given[-_MAX_SESSIONS:]]
+    found = [await context.identities.of_secret(secret, CredentialKind.SESSION) for secret in given[-_MAX_SESSIONS:]]
     valid = [identity for identity in found if identity is not None]
     if len({identity.user for identity in valid}) > 1 or len(given) > _MAX_SESSIONS:
         # Another page of this host has set further cookies of the same name.

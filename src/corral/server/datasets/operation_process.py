@@ -240,11 +240,11 @@ def _verify(repository: Repository, order: Mapping[str, Any], line: Line) -> dic
     found = repository.verify(order["dataset"], order["version"])
     damages = [
         {
-            "object": one.object,
-            "reason": one.reason,
-            "files": sorted({path for paths in one.uses.values() for path in paths})[:20],
+            "object": damage.object,
+            "reason": damage.reason,
+            "files": sorted({path for paths in damage.uses.values() for path in paths})[:20],
         }
-        for one in found.damages[:50]
+        for damage in found.damages[:50]
     ]
     return {
         "version": order["version"],
@@ -270,7 +270,7 @@ def _collect(repository: Repository, order: Mapping[str, Any], line: Line) -> di
         "removed_bytes": report.removed_bytes,
         "waiting_packs": report.waiting_packs,
         "examples": [
-            {"pack": one.id, "bytes": one.size, "age_seconds": one.age_seconds} for one in report.garbage[:20]
+            {"pack": piece.id, "bytes": piece.size, "age_seconds": piece.age_seconds} for piece in report.garbage[:20]
         ],
     }
 

@@ -286,7 +286,11 @@ class OperationRunner:
 
     def _answer_datasets(self, operation: OperationRecord, message: Mapping[str, Any]) -> list[str]:
         with self._store.read() as tx:
-            return [dataset_key(one) for one in tx.datasets.all() if one.target == operation.target and one.versions]
+            return [
+                dataset_key(dataset)
+                for dataset in tx.datasets.all()
+                if dataset.target == operation.target and dataset.versions
+            ]
 
     def _answer_log(self, operation: OperationRecord, message: Mapping[str, Any]) -> list[Message]:
         """Newest first; empty if the dataset does not exist."""
@@ -322,13 +326,13 @@ class OperationRunner:
 
     def _answer_take_over(self, operation: OperationRecord, message: Mapping[str, Any]) -> int:
         assert operation.dataset is not None
-        versions = [version_of(operation.dataset, Commit.from_dict(one)) for one in message["commits"]]
+        versions = [version_of(operation.dataset, Commit.from_dict(commit)) for commit in message["commits"]]
         return self._execute(operations.take_over, operation.id, versions, message["tags"])
 
     def _named(self, operation: OperationRecord, key: str) -> DatasetRecord | None:
         with self._store.read() as tx:
-            of_target = [one for one in tx.datasets.all() if one.target == operation.target]
-        return next((one for one in of_target if dataset_key(one) == key), None)
+            of_target = [dataset for dataset in tx.datasets.all() if dataset.target == operation.target]
+        return next((dataset for dataset in of_target if dataset_key(dataset) == key), None)
 
     # ---------------------------------------------------------------- the result
 

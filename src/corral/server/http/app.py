@@ -42,7 +42,7 @@ def build_app(context: ServerContext, console: ConsoleFiles | None = None, *, pe
         yield
         watch.cancel()
         loading.cancel()
-        for used in {id(one): one for one in (context, present_context(app))}.values():
+        for used in {id(each_context): each_context for each_context in (context, present_context(app))}.values():
             used.audit.close()
             await used.jupyter.close()
         context.feed.close()

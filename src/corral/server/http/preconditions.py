@@ -63,7 +63,7 @@ def shown_names(fields: Iterable[str]) -> set[str]:
 def _stable(value: Any, names: set[str]) -> Any:
     """The part of a shown value that an edit can change: objects with readings count by their id only."""
     if isinstance(value, list):
-        return [_stable(one, names) for one in value]
+        return [_stable(item, names) for item in value]
     if isinstance(value, dict):
         kept = value.keys() & (names if value.keys() & names else {"id"})
         return {key: value[key] for key in kept or value}
@@ -71,7 +71,7 @@ def _stable(value: Any, names: set[str]) -> Any:
 
 
 def is_match(header: str, etag: str) -> bool:
-    return header.strip() == "*" or etag in {one.strip() for one in header.split(",")}
+    return header.strip() == "*" or etag in {tag.strip() for tag in header.split(",")}
 
 
 class LongObject(Response):

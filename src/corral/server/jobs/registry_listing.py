@@ -126,10 +126,21 @@ class _Listing:
         manifest = await self._ask(
             f"/v2/{quote(repository)}/manifests/{quote(reference, safe=':')}", scope, accept=_MANIFESTS
         )
-        inner = [one for one in _maps((manifest or {}).get("manifests")) if isinstance(one.get("digest"), str)]
+        inner = [
+            manifest_entry
+            for manifest_entry in _maps((manifest or {}).get("manifests"))
+            if isinstance(manifest_entry.get("digest"), str)
+        ]
         if inner and depth:
             # Of an image for several kinds of machines the first one for Linux, without records of how it was built.
-            first = next((one for one in inner if _map(one.get("platform")).get("os") == "linux"), inner[0])
+            first = next(
+                (
+                    manifest_entry
+                    for manifest_entry in inner
+                    if _map(manifest_entry.get("platform")).get("os") == "linux"
+                ),
+                inner[0],
+            )
             return await self._described(repository, str(first["digest"]), 0)
         if manifest is None or inner:
             return None, None
@@ -156,22 +167,26 @@ class _Listing:
             found = await self._list(
                 f"{api}/projects/{int(project['id'])}/registry/repositories?tags=true&per_page=100", headers
             )
-            return [(int(project["id"]), one) for one in found or () if isinstance(one.get("id"), int)]
+            return [
+                (int(project["id"]), repository) for repository in found or () if isinstance(repository.get("id"), int)
+            ]
 
         async def versions(place: tuple[int, Mapping[str, Any]]) -> list[FoundImage]:
-            project, one = place
+            project, repository = place
             return await self._each(
-                [tag for tag in _maps(one.get("tags")) if isinstance(tag.get("name"), str)][:MAX_VERSIONS],
-                lambda tag: look(f"{api}/projects/{project}/registry/repositories/{one['id']}/tags/", one, tag),
+                [tag for tag in _maps(repository.get("tags")) if isinstance(tag.get("name"), str)][:MAX_VERSIONS],
+                lambda tag: look(
+                    f"{api}/projects/{project}/registry/repositories/{repository['id']}/tags/", repository, tag
+                ),
             )
 
-        async def look(address: str, one: Mapping[str, Any], tag: Mapping[str, Any]) -> FoundImage:
+        async def look(address: str, repository: Mapping[str, Any], tag: Mapping[str, Any]) -> FoundImage:
             answer = await self._send(address + quote(str(tag["name"]), safe=""), headers)
             about = _json(answer) if answer.status_code == 200 else {}
             size = about.get("total_size")
             return FoundImage(
-                address=str(tag.get("location") or f"{one.get('location')}:{tag['name']}"),
-                repository=str(one.get("path") or one.get("name") or ""),
+                address=str(tag.get("location") or f"{repository.get('location')}:{tag['name']}"),
+                repository=str(repository.get("path") or repository.get("name") or ""),
                 version=str(tag["name"]),
                 size_bytes=size if isinstance(size, int) else None,
                 created_at=_moment(about.get("created_at")),
@@ -258,11 +273,11 @@ def _map(value: Any) -> Mapping[str, Any]:
 
 
 def _maps(value: Any) -> list[Mapping[str, Any]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _texts(value: Any) -> list[str]:
-    return [one for one in value if isinstance(one, str) and len(one) <= 512] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, str) and len(item) <= 512] if isinstance(value, list) else []
 
 
 def _moment(value: Any) -> str | None:

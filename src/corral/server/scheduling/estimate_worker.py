@@ -138,8 +138,8 @@ class EstimateWorker:
             self._past = tables.estimates.latest(estimates.LOOKED_BACK)
             still_open = tables.estimates.open()
             self._arrivals = estimates.arrivals_known(tables, self._clock.now())
-        for one in still_open:
-            self._kept[one.job_id, one.attempt] = horizon_of(one.p50 - one.made_at)
+        for estimate in still_open:
+            self._kept[estimate.job_id, estimate.attempt] = horizon_of(estimate.p50 - estimate.made_at)
         self._is_loaded = True
 
     def _round(self) -> float:
@@ -177,8 +177,8 @@ class EstimateWorker:
                 log_failure(log, "estimates could not be stored")
             )
         self._past = [*self._past, *made][-estimates.LOOKED_BACK :]
-        for one in made:
-            self._kept[one.job_id, one.attempt] = horizon_of(one.p50 - one.made_at)
+        for estimate in made:
+            self._kept[estimate.job_id, estimate.attempt] = horizon_of(estimate.p50 - estimate.made_at)
 
 
 class _Pauses:

@@ -67,7 +67,7 @@ class VolumeRoom:
             return
         with self._lock:
             tally = self._tally(volume)
-            others = sum(size for one, size in tally.announced.items() if one != upload)
+            others = sum(size for upload_id, size in tally.announced.items() if upload_id != upload)
             used = (volume.used_bytes or 0) + tally.landed_bytes + others
             if used + missing_bytes > volume.size_bytes:
                 raise OverLimit(

@@ -215,7 +215,7 @@ def _standby(servers: Servers) -> Part:
     except StoreUnavailable:
         detail, is_there = "the servers over this store are unknown while it is unavailable", False
     else:
-        leader = next((one.record.name for one in seen.servers if one.leads_since is not None), "no server")
+        leader = next((server.record.name for server in seen.servers if server.leads_since is not None), "no server")
         is_there = bool(seen.standbys)
         ready = ", ".join(seen.standbys) or "no other server"
         changes = counted(seen.leader_changes, "time")
@@ -283,8 +283,8 @@ def _cluster(sources: PartSources, cluster: ClusterSettings) -> Iterator[Part]:
     )
     yield _outbox(cluster.name, sources.controller.backlogs()[cluster.name])
     if isinstance(engine, HasParts):
-        for one in engine.parts():
-            yield _of_engine(cluster.name, one)
+        for part in engine.parts():
+            yield _of_engine(cluster.name, part)
 
 
 def _outbox(cluster: str, backlog: Backlog) -> Part:

@@ -156,7 +156,7 @@ class Retention:
         job = record.job
         attempts = [attempt_id(job.id, number) for number in range(1, job.attempt + 1)]
         engines = [engine for engine in self._engines.values() if isinstance(engine, OnThisDisk)]
-        kept = [engine.kept_directory(one) for engine in engines for one in attempts]
+        kept = [engine.kept_directory(attempt) for engine in engines for attempt in attempts]
         return [str(self._workspace.home(job.id)), *kept]
 
     def _measured(self, places: Sequence[str]) -> DiskUse:

@@ -40,8 +40,8 @@ class ServersSeen:
     @property
     def standbys(self) -> list[str]:
         """Servers that could lead."""
-        waiting = [one for one in self.servers if one.role is ServerRole.STANDBY and one.is_alive]
-        return [one.record.name for one in waiting if one.record.may_lead]
+        waiting = [server for server in self.servers if server.role is ServerRole.STANDBY and server.is_alive]
+        return [server.record.name for server in waiting if server.record.may_lead]
 
 
 class NoStandby(Refusal):
@@ -89,8 +89,8 @@ class Servers:
         if self._registry is None:
             return ()
         seen = self.seen()
-        leaders = [one for one in seen.servers if one.role is ServerRole.LEADER]
-        return [ServerFact(id=one.record.name, standbys=len(seen.standbys)) for one in leaders]
+        leaders = [server for server in seen.servers if server.role is ServerRole.LEADER]
+        return [ServerFact(id=server.record.name, standbys=len(seen.standbys)) for server in leaders]
 
     def check_standby(self) -> None:
         """Reads the store. Raises NoStandby."""

@@ -224,7 +224,7 @@ def _exporters(settings: Settings, controller: Controller) -> tuple[ScrapingColl
         )
         for target in settings.monitoring.scrape
     )
-    looked_for = {one.name for one in settings.cluster if one.kubernetes.exporter_namespace}
+    looked_for = {cluster.name for cluster in settings.cluster if cluster.kubernetes.exporter_namespace}
     found = tuple(
         FoundExporters(
             name,

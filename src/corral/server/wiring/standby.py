@@ -76,12 +76,12 @@ class UnreachableAddress(Exception):
 def check_addresses(own: ServerRecord, others: Sequence[ServerRecord]) -> None:
     """Servers on several machines reach each other: a loopback address leads each of them to itself. Raises
     UnreachableAddress."""
-    far = [one for one in others if one.host != own.host and one.unseen_seconds < ALIVE_SECONDS]
-    for one, seen_by in [(own, far), *((other, [own]) for other in far)]:
-        if seen_by and is_loopback(urlsplit(one.url).hostname or ""):
+    far = [server for server in others if server.host != own.host and server.unseen_seconds < ALIVE_SECONDS]
+    for server, seen_by in [(own, far), *((other, [own]) for other in far)]:
+        if seen_by and is_loopback(urlsplit(server.url).hostname or ""):
             raise UnreachableAddress(
-                f"server {one.name} on {one.host} announces {one.url}, at which server {seen_by[0].name} on "
-                f"{seen_by[0].host} cannot reach it: set high_availability.url on {one.host} to an address that the "
+                f"server {server.name} on {server.host} announces {server.url}, at which server {seen_by[0].name} on "
+                f"{seen_by[0].host} cannot reach it: set high_availability.url on {server.host} to an address that the "
                 "other machines reach, or server.host to one, such as 0.0.0.0"
             )
 

@@ -224,7 +224,7 @@ def _pass_of(connection: HTTPConnection, context: ServerContext, job_id: str) ->
     valid = [found for found in _cookies(connection, context, job_id) if found[1] <= COOKIE_SECONDS]
     if not valid:
         raise Problem(401, "Not let in", "Open the workbench from the console.")
-    return min(valid, key=lambda one: one[1])
+    return min(valid, key=lambda cookie: cookie[1])
 
 
 async def _visitor(context: ServerContext, granted: Pass) -> Identity:

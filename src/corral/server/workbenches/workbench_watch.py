@@ -157,7 +157,7 @@ class WorkbenchWatch:
         account = self._account(owner)
         if account is None:
             return None
-        others = [(one.name, self._account(one.name)) for one in tables.people.users() if one.name != owner]
+        others = [(user.name, self._account(user.name)) for user in tables.people.users() if user.name != owner]
         sharing = [name for name, other in others if other is not None and other.uid == account.uid]
         if not sharing and not self._accounts.is_shared(owner):
             return None

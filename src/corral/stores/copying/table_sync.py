@@ -213,12 +213,12 @@ def _read_back(target: Connection, table: Table, batch: Sequence[Difference]) ->
     written = {change.key: change.row for change in batch if change.row is not None}
     at = key_positions(table)
     for some in _batches(iter(written), 200):
-        key = columns[0].in_([one[0] for one in some]) if len(columns) == 1 else tuple_(*columns).in_(some)
+        key = columns[0].in_([row_key[0] for row_key in some]) if len(columns) == 1 else tuple_(*columns).in_(some)
         found = {tuple(row[place] for place in at): tuple(row) for row in target.execute(select(table).where(key))}
-        for one in some:
-            row = written[one]
-            if row is None or one not in found or encode_rows([found[one]]) != encode_rows([row]):
-                raise NotEqual(f"table {table.name} differs after the copy, at {one}; the store was not moved")
+        for row_key in some:
+            row = written[row_key]
+            if row is None or row_key not in found or encode_rows([found[row_key]]) != encode_rows([row]):
+                raise NotEqual(f"table {table.name} differs after the copy, at {row_key}; the store was not moved")
 
 
 def _delete(target: Connection, table: Table, keys: Sequence[Row]) -> None:

@@ -94,7 +94,7 @@ class SqlBudgetTable:
 
     def charged_until(self, attempt_ids: Collection[str]) -> dict[str, float]:
         table, found = ledger_rows.c, {}
-        keys = [_key(one) for one in attempt_ids]
+        keys = [_key(attempt_id) for attempt_id in attempt_ids]
         for begin in range(0, len(keys), CHUNK):
             rows = self._connection.execute(
                 select(table.job_id, table.attempt, func.max(table.until))

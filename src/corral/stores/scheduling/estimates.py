@@ -51,7 +51,7 @@ class SqlEstimateTable:
         self._connection = connection
 
     def add(self, made: Sequence[PastEstimate]) -> None:
-        _ADD.run(self._connection, [_row(one) for one in made])
+        _ADD.run(self._connection, [_row(estimate) for estimate in made])
 
     def open(self) -> list[PastEstimate]:
         return [_estimate_of(row) for row in self._connection.execute(_OPEN)]
@@ -71,18 +71,18 @@ class SqlEstimateTable:
         return self._connection.execute(delete(estimate_rows).where(estimate_rows.c.made_at < before)).rowcount
 
 
-def _row(one: PastEstimate) -> tuple[Any, ...]:
+def _row(estimate: PastEstimate) -> tuple[Any, ...]:
     return (
-        row_codec.required_job_number(one.job_id),
-        one.made_at,
-        one.attempt,
-        one.queue,
-        one.user,
-        one.p50,
-        one.p90,
-        one.raw_p50,
-        one.raw_p90,
-        one.started_at,
+        row_codec.required_job_number(estimate.job_id),
+        estimate.made_at,
+        estimate.attempt,
+        estimate.queue,
+        estimate.user,
+        estimate.p50,
+        estimate.p90,
+        estimate.raw_p50,
+        estimate.raw_p90,
+        estimate.started_at,
     )
 
 

@@ -66,7 +66,7 @@ def ending_of_log(client: Client, job: str, attempt: int | None, end: LogEnd) ->
     except ClientError as error:
         lines = [unread, f"-- the reason of the end could not be read: {error.message}"]
         return Ending(state=end.state, exit_code=end.exit_code, lines=lines)
-    followed = next((one for one in attempts if one["number"] == attempt), None)
+    followed = next((candidate for candidate in attempts if candidate["number"] == attempt), None)
     if followed is not None and attempt != view["attempt"]:
         code = followed["exit_code"]
         lines = [f"-- attempt {followed['id']} ended{_code(code)}{_reason(followed)}", f"-- {job} is {view['state']}"]

@@ -161,7 +161,10 @@ def _of_project(text: str) -> list[str]:
         return []
     project, poetry = document.get("project", {}), document.get("tool", {}).get("poetry", {})
     groups = [*project.get("optional-dependencies", {}).values(), *document.get("dependency-groups", {}).values()]
-    listed = [*project.get("dependencies", ()), *(one for group in groups for one in group if isinstance(one, str))]
+    listed = [
+        *project.get("dependencies", ()),
+        *(requirement for group in groups for requirement in group if isinstance(requirement, str)),
+    ]
     return [*listed, *(name for name in poetry.get("dependencies", {}) if name != "python")]
 
 

@@ -211,9 +211,9 @@ def _start_lines(plan: PlanView, now: float) -> list[str]:
     if plan["ahead_count"]:
         named = ", ".join(would["after"][:5]) if would else ""
         lines.append(f"behind {formats.count(plan['ahead_count'], 'job')}" + (f": {named}" if named else ""))
-    for one in would["preempting"] if would else ():
-        lost = formats.duration(one["lost_gpu_seconds"])
-        lines.append(f"preempting {one['job'] or 'a job'} by the rule {one['rule']}, which loses {lost} of GPU time")
+    for preemption in would["preempting"] if would else ():
+        lost, name = formats.duration(preemption["lost_gpu_seconds"]), preemption["job"] or "a job"
+        lines.append(f"preempting {name} by the rule {preemption['rule']}, which loses {lost} of GPU time")
     return lines
 
 

@@ -27,7 +27,7 @@ class Drain:
 
 def stored_drains(tx: Transaction) -> dict[str, Drain]:
     text = tx.meta.get(KEY)
-    return {} if text is None else {one["node"]: from_plain(Drain, one) for one in json.loads(text)}
+    return {} if text is None else {drain["node"]: from_plain(Drain, drain) for drain in json.loads(text)}
 
 
 def store_drains(tx: Transaction, drains: Mapping[str, Drain]) -> None:

@@ -41,22 +41,24 @@ def drain(
 
 def is_due(state: State, now: float) -> bool:
     """Whether `go_on` would change anything."""
-    return any(_has_ended(state, one) or _is_empty_now(state, one) or _left(state, one, now) for one in _all(state))
+    return any(
+        _has_ended(state, record) or _is_empty_now(state, record) or _left(state, record, now) for record in _all(state)
+    )
 
 
 def go_on(work: Work) -> None:
     """Displace the jobs of nodes that must be empty by now, and record the nodes that have become empty."""
-    for one in _all(work.state):
-        if _has_ended(work.state, one):
-            del work.state.drains[one.node]
+    for record in _all(work.state):
+        if _has_ended(work.state, record):
+            del work.state.drains[record.node]
             store_drains(work.tx, work.state.drains)
             continue
-        for job in _left(work.state, one, work.now):
-            _displace(work, one, job)
-        if _is_empty_now(work.state, one):
-            _keep(work, replace(one, drained_at=work.now))
-            detail = {"by": one.started_by, "seconds": round(work.now - one.started_at)}
-            work.record(SYSTEM, "node.drained", one.node, owner=one.started_by, detail=detail)
+        for job in _left(work.state, record, work.now):
+            _displace(work, record, job)
+        if _is_empty_now(work.state, record):
+            _keep(work, replace(record, drained_at=work.now))
+            detail = {"by": record.started_by, "seconds": round(work.now - record.started_at)}
+            work.record(SYSTEM, "node.drained", record.node, owner=record.started_by, detail=detail)
 
 
 def hand_over(work: Work, node_id: str, window: str) -> None:
@@ -72,31 +74,31 @@ def _all(state: State) -> list[Drain]:
     return list(state.drains.values())
 
 
-def _has_ended(state: State, one: Drain) -> bool:
+def _has_ended(state: State, drain: Drain) -> bool:
     """The node was removed, or is withheld in another way or not at all by now."""
-    node = state.snapshot.nodes.get(one.node)
+    node = state.snapshot.nodes.get(drain.node)
     return node is None or node.withheld is not NodeState.DRAINING
 
 
-def _is_empty_now(state: State, one: Drain) -> bool:
-    return one.drained_at is None and not jobs_on(state, one.node)
+def _is_empty_now(state: State, drain: Drain) -> bool:
+    return drain.drained_at is None and not jobs_on(state, drain.node)
 
 
-def _left(state: State, one: Drain, now: float) -> list[Job]:
+def _left(state: State, drain: Drain, now: float) -> list[Job]:
     """Jobs that must leave the node, and were not asked to yet."""
-    if one.empty_by is None or now < one.empty_by or one.drained_at is not None:
+    if drain.empty_by is None or now < drain.empty_by or drain.drained_at is not None:
         return []
-    return [job for job in jobs_on(state, one.node) if job.state in (JobState.STARTING, JobState.RUNNING)]
+    return [job for job in jobs_on(state, drain.node) if job.state in (JobState.STARTING, JobState.RUNNING)]
 
 
-def _displace(work: Work, one: Drain, job: Job) -> None:
-    caller, rule = Caller(name=one.started_by), PreemptionRule.DRAIN
-    drained = f"node {one.node} is drained by {one.started_by}"
-    if one.window:
-        drained += f" for maintenance ({one.window})"
+def _displace(work: Work, drain: Drain, job: Job) -> None:
+    caller, rule = Caller(name=drain.started_by), PreemptionRule.DRAIN
+    drained = f"node {drain.node} is drained by {drain.started_by}"
+    if drain.window:
+        drained += f" for maintenance ({drain.window})"
     assert job.allocation is not None
     can_move = job.state is JobState.RUNNING and job.kind is not JobKind.WORKBENCH and len(job.allocation.grants) == 1
-    place = place_elsewhere(work, job, {one.node}) if can_move else None
+    place = place_elsewhere(work, job, {drain.node}) if can_move else None
     if place is None:
         detail = f"{drained}: the job is queued again"
         begin_requeue(work, caller, job, rule=rule, detail=detail)
@@ -105,6 +107,6 @@ def _displace(work: Work, one: Drain, job: Job) -> None:
     begin_move(work, caller, job, place, rule=rule, detail=detail)
 
 
-def _keep(work: Work, one: Drain) -> None:
-    work.state.drains[one.node] = one
+def _keep(work: Work, drain: Drain) -> None:
+    work.state.drains[drain.node] = drain
     store_drains(work.tx, work.state.drains)

@@ -82,7 +82,7 @@ def edit(work: Work, caller: Caller, name: str, draft: MaintenanceDraft) -> Main
     require_operator(caller, "plan maintenance")
     before = existing(work.state, name)
     if state_of(before, work.now) is MaintenanceState.OVER:
-        raise WrongState(f"maintenance window {name} is over: create another one", state="over")
+        raise WrongState(f"maintenance window {name} is over: create another window", state="over")
     record = _settled(work, before, draft)
     if record != before:
         moved = any(getattr(record, field) != getattr(before, field) for field in ("nodes", "since", "drain_seconds"))
@@ -103,7 +103,7 @@ def delete(work: Work, caller: Caller, name: str) -> None:
 
 def tidy(work: Work) -> int:
     """Windows that ended long ago leave the list; how many."""
-    old = [one.name for one in _all(work.state) if _is_over(one, work.now - LISTED_SECONDS)]
+    old = [window.name for window in _all(work.state) if _is_over(window, work.now - LISTED_SECONDS)]
     for name in old:
         _drop(work, name)
     return len(old)
@@ -145,29 +145,29 @@ def busy_nodes(state: State) -> set[str]:
 def is_due(state: State, now: float) -> bool:
     """Whether `go_on` would change anything."""
     return (
-        any(_has_ended(one, now) or _unseen(state, one, now) for one in _all(state))
-        or any(_holder(state, one, now) != one.window for one in state.drains.values() if one.window)
+        any(_has_ended(window, now) or _unseen(state, window, now) for window in _all(state))
+        or any(_holder(state, drain, now) != drain.window for drain in state.drains.values() if drain.window)
         or drains.is_due(state, now)
     )
 
 
 def go_on(work: Work) -> None:
     """Begin and end windows whose time has come, and go on with the drains."""
-    for one in _all(work.state):
-        if _has_ended(one, work.now):
-            _keep(work, replace(_next(one, work.now), begun=()))
-            if one.begun:
-                work.record(SYSTEM, "maintenance.ended", one.name, detail={"nodes": list(one.nodes)})
-    for one in _all(work.state):
-        unseen = _unseen(work.state, one, work.now)
+    for window in _all(work.state):
+        if _has_ended(window, work.now):
+            _keep(work, replace(_next(window, work.now), begun=()))
+            if window.begun:
+                work.record(SYSTEM, "maintenance.ended", window.name, detail={"nodes": list(window.nodes)})
+    for window in _all(work.state):
+        unseen = _unseen(work.state, window, work.now)
         for node in unseen:
-            _drain(work, one, node)
+            _drain(work, window, node)
         if unseen:
-            _keep(work, replace(one, begun=tuple(sorted({*one.begun, *unseen}))))
-            if not one.begun:
-                detail = {"nodes": list(one.nodes), "since": one.since, "until": one.until}
-                work.record(SYSTEM, "maintenance.began", one.name, detail=detail)
-    for drain in [one for one in work.state.drains.values() if one.window]:
+            _keep(work, replace(window, begun=tuple(sorted({*window.begun, *unseen}))))
+            if not window.begun:
+                detail = {"nodes": list(window.nodes), "since": window.since, "until": window.until}
+                work.record(SYSTEM, "maintenance.began", window.name, detail=detail)
+    for drain in [drain for drain in work.state.drains.values() if drain.window]:
         holder = _holder(work.state, drain, work.now)
         if not holder:
             node_actions.uncordon(work, _operator(drain.started_by), drain.node)
@@ -195,24 +195,24 @@ def _all(state: State) -> list[MaintenanceRecord]:
     return list(state.maintenance.values())
 
 
-def _is_open(one: MaintenanceRecord, now: float) -> bool:
-    return one.drains_at <= now < one.until
+def _is_open(window: MaintenanceRecord, now: float) -> bool:
+    return window.drains_at <= now < window.until
 
 
-def _is_over(one: MaintenanceRecord, now: float) -> bool:
-    return one.every_days is None and one.until <= now
+def _is_over(window: MaintenanceRecord, now: float) -> bool:
+    return window.every_days is None and window.until <= now
 
 
-def _has_ended(one: MaintenanceRecord, now: float) -> bool:
-    return one.until <= now and (one.every_days is not None or bool(one.begun))
+def _has_ended(window: MaintenanceRecord, now: float) -> bool:
+    return window.until <= now and (window.every_days is not None or bool(window.begun))
 
 
-def _unseen(state: State, one: MaintenanceRecord, now: float) -> list[str]:
+def _unseen(state: State, window: MaintenanceRecord, now: float) -> list[str]:
     """Nodes that are still to be drained for it; nodes that are not there yet are drained when they are."""
-    if not _is_open(one, now):
+    if not _is_open(window, now):
         return []
-    seen = set(one.begun)
-    return [node for node in one.nodes if node not in seen and node in state.snapshot.nodes]
+    seen = set(window.begun)
+    return [node for node in window.nodes if node not in seen and node in state.snapshot.nodes]
 
 
 def _holder(state: State, drain: Drain, now: float) -> str:
@@ -220,30 +220,32 @@ def _holder(state: State, drain: Drain, now: float) -> str:
     present = state.maintenance.get(drain.window)
     if present is not None and _is_open(present, now) and drain.node in present.nodes:
         return present.name
-    return min((one.name for one in _all(state) if _is_open(one, now) and drain.node in one.nodes), default="")
+    return min(
+        (window.name for window in _all(state) if _is_open(window, now) and drain.node in window.nodes), default=""
+    )
 
 
-def _next(one: MaintenanceRecord, now: float) -> MaintenanceRecord:
+def _next(window: MaintenanceRecord, now: float) -> MaintenanceRecord:
     """The window at its first occurrence that is not over; unchanged if it is not repeated."""
-    if one.every_days is None:
-        return one
-    for since, until in _occurrences(one, now):
+    if window.every_days is None:
+        return window
+    for since, until in _occurrences(window, now):
         if until > now:
-            return replace(one, since=since, until=until)
+            return replace(window, since=since, until=until)
     raise AssertionError
 
 
-def _occurrences(one: MaintenanceRecord, now: float) -> Iterator[tuple[float, float]]:
+def _occurrences(window: MaintenanceRecord, now: float) -> Iterator[tuple[float, float]]:
     """Yields the occurrences at the same time of the day, from one on that is over by now, if there is one; a day of 23
     or 25 hours does not change their lengths.
     """
-    assert one.every_days is not None
+    assert window.every_days is not None
     # One that began centuries ago must not be counted day by day.
-    passed = max(0, int((now - one.until) // (one.every_days * DAY)) - 1)
-    begin = datetime.fromtimestamp(one.since) + timedelta(days=passed * one.every_days)
+    passed = max(0, int((now - window.until) // (window.every_days * DAY)) - 1)
+    begin = datetime.fromtimestamp(window.since) + timedelta(days=passed * window.every_days)
     while True:
-        yield begin.timestamp(), begin.timestamp() + (one.until - one.since)
-        begin += timedelta(days=one.every_days)
+        yield begin.timestamp(), begin.timestamp() + (window.until - window.since)
+        begin += timedelta(days=window.every_days)
 
 
 # ------------------------------------------------------------------------------------------------ inside

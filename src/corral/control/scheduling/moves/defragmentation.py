@@ -90,10 +90,10 @@ def start(
     chosen = [move for move in plan.moves if jobs is None or move.job_id in jobs]
     movable = [move for move in chosen if include_unsaved or _has_saved(work, move)]
     if not movable:
-        what = "no small set of moves would free a whole node"
+        reason = "no small set of moves would free a whole node"
         if chosen:
-            what = "none of these jobs has saved a checkpoint: it would lose all its work; include_unsaved moves it"
-        raise WrongState(what, state="nothing to move")
+            reason = "none of these jobs has saved a checkpoint: it would lose all its work; include_unsaved moves it"
+        raise WrongState(reason, state="nothing to move")
     run = DefragmentationRun(
         started_at=work.now, started_by=caller.name, moves=tuple(_waiting(move) for move in movable)
     )

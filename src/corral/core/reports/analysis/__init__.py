@@ -36,7 +36,7 @@ def analyse(seen: AnalysisInput) -> list[Finding]:
     found = [
         finding
         for finder in FINDERS.values()
-        for finding in sorted(finder(seen), key=lambda one: -one.weight)[: seen.rules.most_findings]
+        for finding in sorted(finder(seen), key=lambda finding: -finding.weight)[: seen.rules.most_findings]
     ]
     # Sorting is stable, so that the order within a severity stays.
     return sorted(found, key=lambda finding: -SEVERITY_ORDER.index(finding.severity))

@@ -94,7 +94,7 @@ def _small_use(seen: AnalysisInput, job: MeasuredJob, line: UsageLine, memory_pa
 
 def _ask_for(seen: AnalysisInput, line: UsageLine, *, gpus: int = 0, gpu_milli: int = 0) -> str:
     size = gpus_text(gpus * WHOLE + gpu_milli)
-    package = next((one for one in seen.packages if _suits(one, line, gpus, gpu_milli)), None)
+    package = next((package for package in seen.packages if _suits(package, line, gpus, gpu_milli)), None)
     where = " on each node" if line.nodes > 1 else ""
     text = f"Ask for {size} next time{where}: corral submit --gpus {size} …"
     return text if package is None else f"{text}, or --package {package.name}"

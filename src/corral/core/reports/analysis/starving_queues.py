@@ -70,7 +70,7 @@ def _p90(values: list[float]) -> float:
 
 def _finding(seen: AnalysisInput, waits: _Waits, usual: float | None, total_gpu_hours: float) -> Finding:
     queue = seen.queues[waits.queue]
-    weights = sum(one.weight for one in seen.queues.values() if one.pool == queue.pool)
+    weights = sum(other.weight for other in seen.queues.values() if other.pool == queue.pool)
     received = waits.gpu_hours / total_gpu_hours if total_gpu_hours else 0.0
     evidence: dict[str, float | int | str] = {
         "waiting_jobs": waits.waiting,

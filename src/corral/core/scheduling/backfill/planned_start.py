@@ -94,14 +94,19 @@ class _Promises:
                     _add(self.memory_bytes, grant.node, sign * grant.memory_bytes)
         self.ends = sorted(
             (
-                AllocationEnd(one.ends_at, one.job.serial, one.allocation, one.is_firm and is_limited(one.job))
-                for one in others
+                AllocationEnd(
+                    promised.ends_at,
+                    promised.job.serial,
+                    promised.allocation,
+                    promised.is_firm and is_limited(promised.job),
+                )
+                for promised in others
             ),
             key=lambda item: item[:2],
         )
         # A GPU that is promised to several jobs, one after the other, is free again when the last of them ends.
-        last = {gpu: one.serial for one in self.ends for gpu in one.allocation.gpus}
-        self.ends = [one._replace(allocation=_less(one.allocation, one.serial, last)) for one in self.ends]
+        last = {gpu: end.serial for end in self.ends for gpu in end.allocation.gpus}
+        self.ends = [end._replace(allocation=_less(end.allocation, end.serial, last)) for end in self.ends]
 
 
 class _FutureNode:
@@ -186,8 +191,8 @@ class _FutureNodes:
         if most < self._needed:
             return None
         node = self._built[grant.node] = _FutureNode(slot, self._index, self._job, self._promises, self._terms)
-        for one in pending:
-            self._apply(node, *one)
+        for promised in pending:
+            self._apply(node, *promised)
         return node
 
     def _apply(self, node: _FutureNode, grant: Grant, by_planned: bool, is_firm: bool) -> None:
@@ -293,7 +298,7 @@ class _DomainSearch:
             sources.append(openings())
         if sooner:
             jobs = ((at, snapshot.jobs[job_id]) for job_id, at in sooner.items())
-            gone = [AllocationEnd(at, one.serial, one.allocation, False) for at, one in jobs if one.allocation]
+            gone = [AllocationEnd(at, job.serial, job.allocation, False) for at, job in jobs if job.allocation]
             sources.append(others(sorted(gone, key=lambda item: item[:2]), 4))
         return heapq.merge(*sources) if len(sources) > 1 else sources[0]
 

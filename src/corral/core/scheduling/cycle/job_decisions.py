@@ -192,7 +192,7 @@ class JobDecisions:
             return False
         with self.trial.without([self._coming.left()]):
             found = self._moves.find(queue, job)
-        if found is None or not self.promise(queue, job, [one.job for one in found.victims], found.moves):
+        if found is None or not self.promise(queue, job, [victim.job for victim in found.victims], found.moves):
             return False
         self.preemptions += self.preempting.leave(found.victims, job)
         return True
@@ -203,7 +203,7 @@ class JobDecisions:
             return False
         leaving = (*self.preempting.leaving.values(), *victims)
         going = (*victims, *(move.job for move in moves))
-        released = [self._coming.left(), *(one.allocation for one in going if one.allocation)]
+        released = [self._coming.left(), *(victim.allocation for victim in going if victim.allocation)]
         with self.trial.without(released, leaving), self.trial.taken([move.to for move in moves]):
             # When the victims are gone, the resources that they held may be owed to other queues.
             allocation = self._find_place(queue, job) if owed(self.snapshot, job, self.now) is None else None
@@ -211,11 +211,11 @@ class JobDecisions:
             return False
         nodes = {grant.node for grant in allocation.grants}
         leaving = (*leaving, *self.preempting.moving.values(), *going)
-        at = self.now + max((one.grace_seconds for one in leaving if _is_on(one, nodes)), default=0.0)
-        for one in going:
-            self._coming.add(one)
+        at = self.now + max((victim.grace_seconds for victim in leaving if _is_on(victim, nodes)), default=0.0)
+        for victim in going:
+            self._coming.add(victim)
         kept = [allocation, *self._apply_moves(job, moves)]
-        allocations = replace(allocation, grants=tuple(grant for one in kept for grant in one.grants))
+        allocations = replace(allocation, grants=tuple(grant for part in kept for grant in part.grants))
         held = free_part(self._fleet, allocations)
         self._coming.use(allocations, held)
         self.trial.promise(job, held)

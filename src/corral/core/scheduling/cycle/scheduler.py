@@ -363,7 +363,7 @@ class Cycle:
         free = [reason for reason in reasons if not any(claim.is_for(job, reason) for claim in self._claims)]
         if free and may_have_claims(free) and self.decisions.could_ever_fit(walk.queue, job):
             starting = [self._snapshot.jobs[start.job_id] for start in self.decisions.starts]
-            started = sorted(((end_if_started(one, self._now), one) for one in starting), key=lambda item: item[0])
+            started = sorted(((end_if_started(job, self._now), job) for job in starting), key=lambda item: item[0])
             claims = (claim_of(self._snapshot, job, reason, self._now, started) for reason in free)
             self._claims += [claim for claim in claims if claim.blocks_others]
 

@@ -300,14 +300,14 @@ def _victims_stopping(snapshot: ClusterSnapshot, plan: Plan, job: Job) -> list[R
     """Jobs that are preempted for the job, by this plan or an earlier one, and still hold their resources."""
     names = {
         *snapshot.victims_stopping.get(job.id, ()),
-        *(one.job_id for one in plan.preemptions if one.for_job == job.id),
+        *(preemption.job_id for preemption in plan.preemptions if preemption.for_job == job.id),
     }
-    victims = sorted((snapshot.jobs[name] for name in names if name in snapshot.jobs), key=lambda one: one.serial)
-    victims = [one for one in victims if one.allocation is not None]
+    victims = sorted((snapshot.jobs[name] for name in names if name in snapshot.jobs), key=lambda victim: victim.serial)
+    victims = [victim for victim in victims if victim.allocation is not None]
     if not victims:
         return []
-    grace = max(one.grace_seconds for one in victims)
-    listed = ", ".join(one.id for one in victims[:NAMED]) + (
+    grace = max(victim.grace_seconds for victim in victims)
+    listed = ", ".join(victim.id for victim in victims[:NAMED]) + (
         f" and {len(victims) - NAMED} more" * (len(victims) > NAMED)
     )
     are = "is" if len(victims) == 1 else "are"
@@ -316,10 +316,10 @@ def _victims_stopping(snapshot: ClusterSnapshot, plan: Plan, job: Job) -> list[R
             rule="giving-way",
             detail=f"{listed} {are} being preempted for it, within {format_duration(max(1.0, grace))}",
             numbers={
-                "coming_gpus": sum(_released_milli(one) for one in victims) / WHOLE,
+                "coming_gpus": sum(_released_milli(victim) for victim in victims) / WHOLE,
                 "grace_seconds": grace,
             },
-            jobs=tuple(one.id for one in victims[:NAMED]),
+            jobs=tuple(victim.id for victim in victims[:NAMED]),
         )
     ]
 

@@ -102,14 +102,16 @@ def calibrate(estimates: Iterable[PastEstimate], now: float) -> Calibration:
     """The corrections from the latest outcomes. A job that still waits counts as soon as it is late: otherwise long
     waits would be missed."""
     groups: dict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)
-    known = [(now if one.started_at is None else one.started_at, one) for one in estimates]
-    known = [(until, one) for until, one in known if one.started_at is not None or until > one.raw_p90]
-    for until, one in sorted(known, key=lambda item: (item[0], item[1].job_id, item[1].made_at)):
-        waited = max(0.0, until - one.made_at)
-        half, most = one.raw_p50 - one.made_at, one.raw_p90 - one.made_at
+    known = [(now if estimate.started_at is None else estimate.started_at, estimate) for estimate in estimates]
+    known = [
+        (until, estimate) for until, estimate in known if estimate.started_at is not None or until > estimate.raw_p90
+    ]
+    for until, estimate in sorted(known, key=lambda item: (item[0], item[1].job_id, item[1].made_at)):
+        waited = max(0.0, until - estimate.made_at)
+        half, most = estimate.raw_p50 - estimate.made_at, estimate.raw_p90 - estimate.made_at
         ratios = (_ratio(waited, half), _ratio(waited, most))
         horizon = horizon_of(half)
-        for key in ((one.queue, horizon), ("", horizon), ("", _EVERY)):
+        for key in ((estimate.queue, horizon), ("", horizon), ("", _EVERY)):
             groups[key].append(ratios)
     return Calibration({key: _stretch(ratios[-KEPT:]) for key, ratios in groups.items() if len(ratios) >= ENOUGH})
 
@@ -160,16 +162,16 @@ class Accuracy:
 def accuracy_of(estimates: Iterable[PastEstimate], now: float) -> Accuracy:
     """Jobs that wait beyond their p90 count as late."""
     rows = list(estimates)
-    started = [one for one in rows if one.started_at is not None]
-    judged = [one for one in rows if one.started_at is not None or now > one.p90]
+    started = [row for row in rows if row.started_at is not None]
+    judged = [row for row in rows if row.started_at is not None or now > row.p90]
     if not judged:
         return Accuracy(estimates=len(rows), started=0)
-    errors = [abs((now if one.started_at is None else one.started_at) - one.p50) for one in judged]
+    errors = [abs((now if estimate.started_at is None else estimate.started_at) - estimate.p50) for estimate in judged]
     return Accuracy(
         estimates=len(rows),
         started=len(started),
-        before_p50=sum(_is_by(one, one.p50) for one in judged) / len(judged),
-        before_p90=sum(_is_by(one, one.p90) for one in judged) / len(judged),
+        before_p50=sum(_is_by(estimate, estimate.p50) for estimate in judged) / len(judged),
+        before_p90=sum(_is_by(estimate, estimate.p90) for estimate in judged) / len(judged),
         median_error_seconds=statistics.median(errors),
     )
 
@@ -177,11 +179,11 @@ def accuracy_of(estimates: Iterable[PastEstimate], now: float) -> Accuracy:
 def by_horizon(estimates: Iterable[PastEstimate], now: float) -> list[tuple[str, Accuracy]]:
     """The accuracy by horizon; horizons without estimates are left out."""
     groups: dict[int, list[PastEstimate]] = defaultdict(list)
-    for one in estimates:
-        groups[horizon_of(one.p50 - one.made_at)].append(one)
+    for estimate in estimates:
+        groups[horizon_of(estimate.p50 - estimate.made_at)].append(estimate)
     return [(HORIZONS[number][1], accuracy_of(groups[number], now)) for number in sorted(groups)]
 
 
-def _is_by(one: PastEstimate, moment: float) -> bool:
+def _is_by(estimate: PastEstimate, moment: float) -> bool:
     # A second does not matter: the time of a start is that of its cycle.
-    return one.started_at is not None and one.started_at <= moment + 1.0
+    return estimate.started_at is not None and estimate.started_at <= moment + 1.0

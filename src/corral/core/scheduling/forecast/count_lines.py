@@ -216,9 +216,9 @@ class _Walk:
 
     def step(self) -> None:
         started = self._started
-        for one in self._jobs:
-            if one.id not in started:
-                self.head = one
+        for job in self._jobs:
+            if job.id not in started:
+                self.head = job
                 return
         self.head = self._late.popleft() if self._late else None
 

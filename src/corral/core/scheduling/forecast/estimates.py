@@ -256,7 +256,7 @@ def _unknown_before(
         if job.state is not JobState.QUEUED and not lengths[job.id].is_known:
             counts[pools.get(job.queue, DEFAULT_POOL)] += 1
     found: dict[str, int] = {}
-    for job_id in sorted(starts, key=lambda one: starts[one]):
+    for job_id in sorted(starts, key=lambda candidate: starts[candidate]):
         waiting = copy.jobs.get(job_id)
         if waiting is None:
             continue

@@ -288,59 +288,59 @@ def _size_text(features: Features, model: str = "") -> str:
     return gpus if features.nodes == 1 else f"{features.nodes} × {gpus}"
 
 
-def _with_name(one: Features) -> tuple[object, ...] | None:
+def _with_name(features: Features) -> tuple[object, ...] | None:
     """The key of a series of jobs by name; None for a name without letters: a mere number does not
     identify a series.
     """
-    pattern = name_pattern(one.name)
-    return (one.user, pattern, one.kind) if any(letter.isalpha() for letter in pattern) else None
+    pattern = name_pattern(features.name)
+    return (features.user, pattern, features.kind) if any(letter.isalpha() for letter in pattern) else None
 
 
-def _with_size(one: Features) -> tuple[object, ...] | None:
-    named = _with_name(one)
-    return None if one.gpu_milli is None or named is None else (*named, one.nodes, one.gpu_milli)
+def _with_size(features: Features) -> tuple[object, ...] | None:
+    named = _with_name(features)
+    return None if features.gpu_milli is None or named is None else (*named, features.nodes, features.gpu_milli)
 
 
-def _with_model(one: Features) -> tuple[object, ...] | None:
-    sized = _with_size(one)
-    return None if one.model is None or sized is None else (*sized, one.model)
+def _with_model(features: Features) -> tuple[object, ...] | None:
+    sized = _with_size(features)
+    return None if features.model is None or sized is None else (*sized, features.model)
 
 
 #: the most specific first
 _LEVELS = (
     _Level(
         key=_with_model,
-        text=lambda one: f"{one.user}'s {name_pattern(one.name)} on {_size_text(one, one.model or '')}",
+        text=lambda job: f"{job.user}'s {name_pattern(job.name)} on {_size_text(job, job.model or '')}",
         enough=ENOUGH,
         is_named=True,
     ),
     _Level(
         key=_with_size,
-        text=lambda one: f"{one.user}'s {name_pattern(one.name)} on {_size_text(one)}",
+        text=lambda job: f"{job.user}'s {name_pattern(job.name)} on {_size_text(job)}",
         enough=ENOUGH,
         is_named=True,
     ),
     _Level(
         # Jobs that a user gives the same name are similar: one run is better than many runs of other users.
         key=_with_name,
-        text=lambda one: f"{one.user}'s {name_pattern(one.name)} of any size",
+        text=lambda job: f"{job.user}'s {name_pattern(job.name)} of any size",
         enough=1,
         is_named=True,
     ),
     _Level(
-        key=lambda one: None if one.gpu_milli is None else (one.user, one.kind, one.nodes, one.gpu_milli),
-        text=lambda one: f"{one.user}'s {one.kind} jobs on {_size_text(one)}",
+        key=lambda job: None if job.gpu_milli is None else (job.user, job.kind, job.nodes, job.gpu_milli),
+        text=lambda job: f"{job.user}'s {job.kind} jobs on {_size_text(job)}",
         enough=ENOUGH,
         is_counted=True,
     ),
     _Level(
-        key=lambda one: (one.user, one.kind),
-        text=lambda one: f"{one.user}'s {one.kind} jobs",
+        key=lambda job: (job.user, job.kind),
+        text=lambda job: f"{job.user}'s {job.kind} jobs",
         enough=ENOUGH,
     ),
     _Level(
-        key=lambda one: None if one.gpu_milli is None else (one.kind, one.nodes, one.gpu_milli),
-        text=lambda one: f"all {one.kind} jobs on {_size_text(one)}",
+        key=lambda job: None if job.gpu_milli is None else (job.kind, job.nodes, job.gpu_milli),
+        text=lambda job: f"all {job.kind} jobs on {_size_text(job)}",
         enough=ENOUGH,
     ),
 )

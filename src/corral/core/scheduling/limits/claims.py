@@ -89,8 +89,11 @@ def _claim_on_volume(
     when the last job that uses the volume now has ended; if that time is not known, no job waits for the writer.
     """
     volume = _volume_of(reason)
-    starting = {one.id: end for end, one in started}
-    ends = [starting[one] if one in starting else snapshot.jobs[one].likely_end_after(now) for one in reason.jobs]
+    starting = {job.id: end for end, job in started}
+    ends = [
+        starting[job_id] if job_id in starting else snapshot.jobs[job_id].likely_end_after(now)
+        for job_id in reason.jobs
+    ]
     writes = any(mount.volume == volume and mount.writes for mount in job.mounts)
     return Claim(job_id=job.id, rule=MOUNT, queue="", at=max((now, *ends)), volume=volume, writes=writes)
 

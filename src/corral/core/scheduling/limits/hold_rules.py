@@ -266,10 +266,10 @@ def mounts(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
         volume = snapshot.volumes.get(mount.volume)
         if volume is None or not volume.type.has_one_writer:
             continue
-        others = [one for one in snapshot.mounted.conflicting_jobs(mount) if one != job.id]
+        others = [job_id for job_id in snapshot.mounted.conflicting_jobs(mount) if job_id != job.id]
         if others:
             is_written = others[0] in snapshot.mounted.writers(volume.id)
-            names = ", ".join(_named(snapshot, one) for one in others[:MOST_NAMED])
+            names = ", ".join(_named(snapshot, job_id) for job_id in others[:MOST_NAMED])
             more = f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
             held = "written" if is_written else "read"
             access = "would write to it" if mount.writes else "would read it"
@@ -295,7 +295,7 @@ def checked_gpus(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | No
                 rule="check", detail=f"GPU {gpu}, which it checks, is on node {slot.node.id}, which is not ready"
             )
         if slot.free_milli[gpu] != WHOLE or gpu in slot.node.taken.gpus:
-            held = [one.id for one in snapshot.jobs.values() if one.allocation and gpu in one.allocation.gpus]
+            held = [job.id for job in snapshot.jobs.values() if job.allocation and gpu in job.allocation.gpus]
             by = f" by {', '.join(held[:MOST_NAMED])}" if held else ""
             return Reason(rule="check", detail=f"GPU {gpu}, which it checks, is in use{by}", jobs=tuple(held))
     return None

@@ -70,11 +70,14 @@ class _Check:
         plan = self._plan
         named: dict[str, str] = {}
         changes = [
-            *((one.job_id, "started") for one in plan.starts),
-            *((one.job_id, "resized") for one in plan.resizes),
-            *((one.job_id, "preempted" if one.to is None else "moved") for one in plan.preemptions),
+            *((start.job_id, "started") for start in plan.starts),
+            *((resize.job_id, "resized") for resize in plan.resizes),
+            *(
+                (preemption.job_id, "preempted" if preemption.to is None else "moved")
+                for preemption in plan.preemptions
+            ),
         ]
-        for job_id, what in (*changes, *((one.job_id, "given a planned start") for one in plan.planned)):
+        for job_id, what in (*changes, *((planned.job_id, "given a planned start") for planned in plan.planned)):
             if job_id in named:
                 yield f"{job_id} is {named[job_id]} and {what}"
             named[job_id] = what

@@ -93,14 +93,14 @@ class MoveSearch:
 
     def _could_be_enough(self, index: DomainIndex, job: Job, candidates: Sequence[Candidate]) -> bool:
         """Whether free GPUs and those of all candidates together are enough; if not, no node needs to be tried."""
-        held = sum(len(one.job.allocation.gpus) for one in candidates if one.job.allocation)
+        held = sum(len(candidate.job.allocation.gpus) for candidate in candidates if candidate.job.allocation)
         return index.free_gpus + held >= job.request.nodes * job.request.gpus
 
     def _find_in(
         self, index: DomainIndex, queue: Queue, job: Job, candidates: Sequence[Candidate]
     ) -> Rearrangement | None:
-        behind = {one.job.id for one in candidates}
-        clearings = sorted(self._clearings(index, queue, job, candidates, behind), key=lambda one: one.effort)
+        behind = {candidate.job.id for candidate in candidates}
+        clearings = sorted(self._clearings(index, queue, job, candidates, behind), key=lambda clearing: clearing.effort)
         if len(clearings) < job.request.nodes:
             return None
         for first in range(min(_MOST_NODES, len(clearings) - job.request.nodes + 1)):
@@ -115,14 +115,16 @@ class MoveSearch:
         """How each node would get room for one instance."""
         movable = self._movable_in(queue)
         there: dict[int, list[Candidate]] = {}
-        for one in candidates:
-            for grant in one.job.allocation.grants if one.job.allocation and one.frees is None else ():
+        for candidate in candidates:
+            for grant in (
+                candidate.job.allocation.grants if candidate.job.allocation and candidate.frees is None else ()
+            ):
                 if grant.node in self._fleet.place_of:
-                    there.setdefault(self._fleet.place_of[grant.node], []).append(one)
+                    there.setdefault(self._fleet.place_of[grant.node], []).append(candidate)
         for place in places(self._fleet.eligible(job.request.labels, job.avoid_nodes) & index.members):
             here = movable.get(self._fleet.slots[place].node.id, ())
             # Some of them may have been chosen in this cycle since the list was made.
-            movers = [one for one in here if one.id not in behind and self._view.may_be_moved(one)]
+            movers = [mover for mover in here if mover.id not in behind and self._view.may_be_moved(mover)]
             found = self._clearing(index, job, place, there.get(place, []), movers)
             if found is not None:
                 yield found
@@ -137,23 +139,25 @@ class MoveSearch:
         moved = _fewest_gpus(movers, missing)
         if moved is None:
             return None
-        for one in moved:
-            room.give_back(one)
+        for move in moved:
+            room.give_back(move)
         chosen = [] if room.fits(request) else room.least(request, None)
         if chosen is None:
             return None
-        lost = Loss(sum(lost_gpu_seconds(one, self._view.now) for one in moved), len(moved))
+        lost = Loss(sum(lost_gpu_seconds(move, self._view.now) for move in moved), len(moved))
         return _Clearing(
-            sum(_gpus(one) for one in moved), lost.and_of(loss_of(chosen)), place, tuple(moved), tuple(chosen)
+            sum(_gpus(move) for move in moved), lost.and_of(loss_of(chosen)), place, tuple(moved), tuple(chosen)
         )
 
     def _with_places(
         self, queue: Queue, clearings: Sequence[_Clearing], candidates: Sequence[Candidate]
     ) -> Rearrangement | None:
         """Find places on other nodes for all jobs that must leave these nodes."""
-        cleared = tuple(self._fleet.slots[one.place].node.id for one in clearings)
-        victims = {victim.job.id: victim for one in clearings for victim in one.victims}
-        movers = sorted((job for one in clearings for job in one.movers), key=lambda job: (-_gpus(job), job.serial))
+        cleared = tuple(self._fleet.slots[clearing.place].node.id for clearing in clearings)
+        victims = {victim.job.id: victim for clearing in clearings for victim in clearing.victims}
+        movers = sorted(
+            (job for clearing in clearings for job in clearing.movers), key=lambda job: (-_gpus(job), job.serial)
+        )
         if not movers:
             return None
         moves: list[Move] = []
@@ -162,7 +166,9 @@ class MoveSearch:
                 fleet.give_back(victim.job.allocation)
             for job in movers:
                 searched = replace(job, avoid_nodes=(*job.avoid_nodes, *cleared))
-                more = self._make_place(queue, searched, [one for one in candidates if one.job.id not in victims])
+                more = self._make_place(
+                    queue, searched, [candidate for candidate in candidates if candidate.job.id not in victims]
+                )
                 for victim in more or ():
                     victims[victim.job.id] = victim
                     fleet.give_back(victim.job.allocation)

@@ -49,9 +49,9 @@ class Answer:
 
     def __iter__(self) -> Iterator[Named]:
         yield from self._read
-        for one in self._coming:
-            self._read.append(one)
-            yield one
+        for preemption in self._coming:
+            self._read.append(preemption)
+            yield preemption
 
 
 class PreemptionView:
@@ -70,7 +70,7 @@ class PreemptionView:
         self._wake_at: float | None = None
         self.reserved = Reserved(snapshot, now)
         #: only the rules that can apply here
-        self._sources = [one for one in SOURCES if one.counts(snapshot)] if snapshot.preemption.enabled else []
+        self._sources = [source for source in SOURCES if source.counts(snapshot)] if snapshot.preemption.enabled else []
         self._rankings: dict[tuple[str, bool], RankingAt] = {}
         #: a cache: the ranks of waiting jobs do not change within a cycle
         self._ranks: dict[str, Rank | None] = {}
@@ -148,13 +148,13 @@ class PreemptionView:
 
     def sooner(self, job: Job) -> dict[str, float]:
         """The latest end of running jobs that are being preempted, or could be preempted for this job, by job id."""
-        found = {one.id: self.now + one.grace_seconds for one in self.leaving.values()}
-        for one, rule, _ in self._after(job):
-            if self._frees(job, one, rule) is not None:
+        found = {leaving.id: self.now + leaving.grace_seconds for leaving in self.leaving.values()}
+        for victim, rule, _ in self._after(job):
+            if self._frees(job, victim, rule) is not None:
                 continue
-            end = max(self.now, self._ripe_at(one)) + one.grace_seconds
-            if end < one.likely_end_after(self.now):
-                found[one.id] = end
+            end = max(self.now, self._ripe_at(victim)) + victim.grace_seconds
+            if end < victim.likely_end_after(self.now):
+                found[victim.id] = end
         return found
 
     def can_reclaim(self, job: Job, planned: PlannedAllocation) -> bool:
@@ -200,10 +200,10 @@ class PreemptionView:
             return rank
 
     def _candidates(self, job: Job) -> Iterator[Candidate]:
-        for one, rule, detail in self._after(job):
-            if self._is_ripe(one):
-                lost, frees = lost_gpu_seconds(one, self.now), self._frees(job, one, rule)
-                yield Candidate(job=one, rule=rule, lost_gpu_seconds=lost, frees=frees, detail=detail)
+        for victim, rule, detail in self._after(job):
+            if self._is_ripe(victim):
+                lost, frees = lost_gpu_seconds(victim, self.now), self._frees(job, victim, rule)
+                yield Candidate(job=victim, rule=rule, lost_gpu_seconds=lost, frees=frees, detail=detail)
 
     def _after(self, job: Job) -> Iterator[Named]:
         """Running jobs that stand after a job and hold GPUs that it could use, each with the first rule that names it.
@@ -219,14 +219,19 @@ class PreemptionView:
             return
         models, seen = job.request.models, {*self.leaving, *self.moving, *self.moving_later}
         for source in self._sources:
-            for one, detail in source.after(self, job):
-                if one.id in seen or not one.preemptible or one.allocation is None or not one.allocation.model:
+            for victim, detail in source.after(self, job):
+                if (
+                    victim.id in seen
+                    or not victim.preemptible
+                    or victim.allocation is None
+                    or not victim.allocation.model
+                ):
                     continue
-                if one.state not in (JobState.STARTING, JobState.RUNNING) or self.reserved.shields(one, job):
+                if victim.state not in (JobState.STARTING, JobState.RUNNING) or self.reserved.shields(victim, job):
                     continue
-                if not models or one.allocation.model in models:
-                    seen.add(one.id)
-                    yield one, source.rule, detail
+                if not models or victim.allocation.model in models:
+                    seen.add(victim.id)
+                    yield victim, source.rule, detail
 
     def _frees(self, job: Job, victim: Job, rule: PreemptionRule) -> Allocation | None:
         """The part of a victim's allocation that the job has a right to; None if that is all of it."""

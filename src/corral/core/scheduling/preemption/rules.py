@@ -98,7 +98,7 @@ class ByGuarantee:
             other = snapshot.queues.get(name)
             if other is not None and name != own.name and other.pool == own.pool:
                 detail = self._detail(snapshot, own, other, job)
-                yield from ((one, detail) for one in guarantees.borrowers(snapshot, other, view.leaving))
+                yield from ((victim, detail) for victim in guarantees.borrowers(snapshot, other, view.leaving))
 
     def can_reclaim(self, view: PreemptionView, job: Job, planned: PlannedAllocation) -> bool:
         queues = view.snapshot.queues
@@ -140,7 +140,7 @@ class ByOrder:
             view.wake(may_from)
             return
         behind = view.ranking(job).behind(rank.place)
-        yield from ((one, self._detail(view, queue, job, one)) for one in behind)
+        yield from ((victim, self._detail(view, queue, job, victim)) for victim in behind)
 
     def can_reclaim(self, view: PreemptionView, job: Job, planned: PlannedAllocation) -> bool:
         """Compares the ranks at this moment: a job that becomes more urgent while it runs keeps its GPUs."""
@@ -187,9 +187,13 @@ class ByOverrun:
         next_end = snapshot.next_likely_end(view.now)
         if next_end is not None:
             view.wake(next_end)
-        for one in snapshot.overrunning(view.now):
-            if one.queue != ranked and (one.allocated_at or 0.0) > since and self._may_take_back(view, pool, one, job):
-                yield one, self._detail(view, job, one)
+        for victim in snapshot.overrunning(view.now):
+            if (
+                victim.queue != ranked
+                and (victim.allocated_at or 0.0) > since
+                and self._may_take_back(view, pool, victim, job)
+            ):
+                yield victim, self._detail(view, job, victim)
         yield from self._passed_gang(view, pool, ranked, job)
 
     def _passed_gang(self, view: PreemptionView, pool: str, ranked: str | None, job: Job) -> Iterator[After]:
@@ -204,14 +208,14 @@ class ByOverrun:
             return
         for name in sorted(snapshot.holding):
             for job_id in sorted(snapshot.holding[name]) if name != ranked else ():
-                one = snapshot.jobs[job_id]
-                if writes_checkpoints(one) and self._may_take_back(view, pool, one, job):
-                    yield one, self._gang_detail(view, job, one)
+                victim = snapshot.jobs[job_id]
+                if writes_checkpoints(victim) and self._may_take_back(view, pool, victim, job):
+                    yield victim, self._gang_detail(view, job, victim)
 
-    def _may_take_back(self, view: PreemptionView, pool: str, one: Job, job: Job) -> bool:
-        queue = view.snapshot.queues.get(one.queue)
-        is_here = queue is not None and queue.pool == pool and self._is_behind(view, one, job)
-        return is_here and queue is not None and self._has_borrowed(view, queue, one)
+    def _may_take_back(self, view: PreemptionView, pool: str, victim: Job, job: Job) -> bool:
+        queue = view.snapshot.queues.get(victim.queue)
+        is_here = queue is not None and queue.pool == pool and self._is_behind(view, victim, job)
+        return is_here and queue is not None and self._has_borrowed(view, queue, victim)
 
     def can_reclaim(self, view: PreemptionView, job: Job, planned: PlannedAllocation) -> bool:
         if is_limited(job) or not math.isfinite(planned.at) or not self._is_behind(view, job, planned.job):
@@ -219,15 +223,15 @@ class ByOverrun:
         is_in_time = likely_end_if_started(job, view.now) <= planned.at
         return is_in_time and not guarantees.is_entitled(view.snapshot, job)
 
-    def _is_behind(self, view: PreemptionView, one: Job, job: Job) -> bool:
-        if one.queue == job.queue and is_ranked(view.snapshot.queues[job.queue]):
+    def _is_behind(self, view: PreemptionView, victim: Job, job: Job) -> bool:
+        if victim.queue == job.queue and is_ranked(view.snapshot.queues[job.queue]):
             return False
-        return (aged_from(job), job.serial) < (aged_from(one), one.serial)
+        return (aged_from(job), job.serial) < (aged_from(victim), victim.serial)
 
-    def _has_borrowed(self, view: PreemptionView, queue: Queue, one: Job) -> bool:
+    def _has_borrowed(self, view: PreemptionView, queue: Queue, victim: Job) -> bool:
         if not queue.guaranteed_gpus:
             return True
-        return any(other.id == one.id for other in guarantees.borrowers(view.snapshot, queue, view.leaving))
+        return any(other.id == victim.id for other in guarantees.borrowers(view.snapshot, queue, view.leaving))
 
     def _gang_detail(self, view: PreemptionView, job: Job, victim: Job) -> Callable[[], str]:
         def detail() -> str:

@@ -86,7 +86,7 @@ def _choose_in(
             cheapest = cheapest[: request.nodes - ready]
     if len(cheapest) + ready < request.nodes:
         return None
-    victims = {one.job.id: one for _, _, chosen in cheapest for one in chosen}
+    victims = {victim.job.id: victim for _, _, chosen in cheapest for victim in chosen}
     if len(cheapest) == 1:
         return [*victims.values()]
     return needed_victims([*victims.values()], [rooms[place] for _, place, _ in cheapest], request)
@@ -97,8 +97,8 @@ def needed_victims(victims: Sequence[Candidate], rooms: Sequence[Room], request:
 
     A gang that was chosen for one node may make victims on another node unnecessary.
     """
-    kept = sorted(victims, key=lambda one: one.loss)
-    ids = {one.job.id for one in kept}
+    kept = sorted(victims, key=lambda victim: victim.loss)
+    ids = {victim.job.id for victim in kept}
     grants: dict[str, list[tuple[Room, Grant]]] = {}
     for room in rooms:
         for candidate, grant in room.candidates:
@@ -106,13 +106,13 @@ def needed_victims(victims: Sequence[Candidate], rooms: Sequence[Room], request:
                 grants.setdefault(candidate.job.id, []).append((room, grant))
                 room.shift(grant, 1)
     needed: list[Candidate] = []
-    for one in reversed(kept):
-        own = grants.pop(one.job.id, [])
+    for victim in reversed(kept):
+        own = grants.pop(victim.job.id, [])
         _shift_all(own, -1)
         if not all(room.fits(request) for room in rooms):
             _shift_all(own, 1)
-            grants[one.job.id] = own
-            needed.append(one)
+            grants[victim.job.id] = own
+            needed.append(victim)
     for left in grants.values():
         _shift_all(left, -1)
     return needed[::-1]
@@ -126,7 +126,7 @@ def _shift_all(grants: Iterable[tuple[Room, Grant]], sign: int) -> None:
 def _rooms(fleet: Fleet, index: DomainIndex, job: Job, among: int, candidates: Iterable[Candidate]) -> dict[int, Room]:
     """The nodes on which candidates run, with the candidates there, the smallest loss first."""
     rooms: dict[int, Room] = {}
-    for candidate in sorted(candidates, key=lambda one: (one.loss, one.job.serial)):
+    for candidate in sorted(candidates, key=lambda victim: (victim.loss, victim.job.serial)):
         back = candidate.frees or candidate.job.allocation
         assert back is not None
         for grant in back.grants:
@@ -170,7 +170,7 @@ class Room:
     @classmethod
     def of(cls, slot: Slot, index: DomainIndex, job: Job, candidates: Iterable[Candidate]) -> Room:
         room = cls(slot, index, job)
-        for candidate in sorted(candidates, key=lambda one: (one.loss, one.job.serial)):
+        for candidate in sorted(candidates, key=lambda victim: (victim.loss, victim.job.serial)):
             for grant in candidate.job.allocation.grants if candidate.job.allocation is not None else ():
                 if grant.node == slot.node.id:
                     room.candidates.append((candidate, grant))
@@ -237,7 +237,7 @@ class Room:
             number = last + 1
         if best is None:
             return None
-        found = [self.candidates[one][0] for one in best]
+        found = [self.candidates[index][0] for index in best]
         return needed_victims(found, [self], request) if looked_at > most else found
 
     def _needs(self, grant: Grant, reach: Room, request: Request) -> bool:
@@ -270,6 +270,6 @@ class Room:
 
 def loss_of(chosen: Iterable[Candidate]) -> Loss:
     total = Loss()
-    for one in chosen:
-        total = total.and_of(one.loss)
+    for victim in chosen:
+        total = total.and_of(victim.loss)
     return total

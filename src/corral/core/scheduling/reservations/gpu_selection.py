@@ -96,9 +96,12 @@ def standing_gpus(snapshot: ClusterSnapshot, pool: str, without: str, now: float
     return len(
         {
             gpu
-            for one in in_force(snapshot, now)
-            if one.pool == pool and one.until is None and one.name != without and not one.is_share
-            for gpu in one.gpus
+            for reservation in in_force(snapshot, now)
+            if reservation.pool == pool
+            and reservation.until is None
+            and reservation.name != without
+            and not reservation.is_share
+            for gpu in reservation.gpus
         }
     )
 

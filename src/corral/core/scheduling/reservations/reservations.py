@@ -129,27 +129,29 @@ class Reserved:
         """Reservations of other users that keep the job from GPUs now, with these GPUs; soonest first."""
         terms, owned = self.terms(job, pool), self.owned_by(job.user, pool)
         found = []
-        for one in self._of(pool) if terms is not None else ():
-            if one.name not in owned and one.since < ends_at:
-                gpus = tuple(gpu for gpu in one.gpus if terms and window_of(one) in terms.closed.get(gpu, ()))
+        for reservation in self._of(pool) if terms is not None else ():
+            if reservation.name not in owned and reservation.since < ends_at:
+                gpus = tuple(
+                    gpu for gpu in reservation.gpus if terms and window_of(reservation) in terms.closed.get(gpu, ())
+                )
                 if gpus:
-                    found.append((one, gpus))
+                    found.append((reservation, gpus))
         return found
 
     def _of(self, pool: str) -> list[Reservation]:
         return [] if self._layout is None else self._layout.pools.get(pool, [])
 
     def _find_lent(self, pool: str) -> dict[str, Lent]:
-        active = [one for one in self._of(pool) if is_active(one, self._now)]
-        holders = self._holders([gpu for one in active for gpu in one.gpus])
+        active = [reservation for reservation in self._of(pool) if is_active(reservation, self._now)]
+        holders = self._holders([gpu for reservation in active for gpu in reservation.gpus])
         found: dict[str, Lent] = {}
-        for one in active:
+        for reservation in active:
             borrowed: dict[str, list[str]] = {}
-            for gpu in one.gpus:
+            for gpu in reservation.gpus:
                 for job in holders.get(gpu, ()):
-                    if one.name not in self.owned_by(job.user, pool):
+                    if reservation.name not in self.owned_by(job.user, pool):
                         borrowed.setdefault(job.id, []).append(gpu)
-            found[one.name] = (one, borrowed)
+            found[reservation.name] = (reservation, borrowed)
         return found
 
     def _holders(self, gpus: list[str]) -> dict[str, list[Job]]:
@@ -200,11 +202,12 @@ def reserved_reason(
         return None
     gpus = {gpu for _, names in closed for gpu in names}
     listed = "; ".join(
-        f"{len(names)} by {one.name} for {_owners(one)} {window_text(one, now)}" for one, names in closed[:MOST_NAMED]
+        f"{len(names)} by {reservation.name} for {_owners(reservation)} {window_text(reservation, now)}"
+        for reservation, names in closed[:MOST_NAMED]
     )
     more = f"; {len(closed) - MOST_NAMED} more reservations" if len(closed) > MOST_NAMED else ""
     detail = f"{_gpus(len(gpus))} of pool {pool} {'is' if len(gpus) == 1 else 'are'} reserved: {listed}{more}"
-    lending = [one.name for one, _ in closed if one.lends]
+    lending = [reservation.name for reservation, _ in closed if reservation.lends]
     if lending and not job.preemptible:
         detail += "; what is lent is lent to preemptible jobs only"
     return Reason(
@@ -213,7 +216,7 @@ def reserved_reason(
         numbers={
             "reserved_gpus": len(gpus),
             "free_reserved_gpus": sum(_is_free(snapshot, gpu) for gpu in gpus),
-            "reservations": ", ".join(one.name for one, _ in closed),
+            "reservations": ", ".join(reservation.name for reservation, _ in closed),
             **_opens_in(terms, now),
         },
     )

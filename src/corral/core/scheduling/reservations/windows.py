@@ -105,8 +105,10 @@ class Layout:
         for reservation in in_force(snapshot, now):
             self.pools.setdefault(reservation.pool, []).append(reservation)
         #: by pool: when windows open
-        self.opening_times = {pool: sorted({one.since for one in found}) for pool, found in self.pools.items()}
-        edges = [edge for found in self.pools.values() for one in found for edge in window_of(one)]
+        self.opening_times = {
+            pool: sorted({reservation.since for reservation in found}) for pool, found in self.pools.items()
+        }
+        edges = [edge for found in self.pools.values() for reservation in found for edge in window_of(reservation)]
         self._begins = max((edge for edge in edges if edge <= now), default=-math.inf)
         self.ends = min((edge for edge in edges if edge > now), default=math.inf)
         self._owned: dict[tuple[str, str], Owned] = {}
@@ -125,7 +127,9 @@ class Layout:
     def owned_by(self, user: str, pool: str) -> Owned:
         known = self._owned.get((user, pool))
         if known is None:
-            own = (one.name for one in self.pools.get(pool, ()) if owns(self._snapshot, one, user))
+            own = (
+                reservation.name for reservation in self.pools.get(pool, ()) if owns(self._snapshot, reservation, user)
+            )
             known = self._owned[user, pool] = frozenset(own)
         return known
 
@@ -134,8 +138,12 @@ class Layout:
         key = (pool, self.owned_by(user, pool))
         known = self._own_now.get(key)
         if known is None:
-            own = (one for one in self.pools.get(pool, ()) if one.name in key[1] and is_active(one, self._now))
-            known = self._own_now[key] = frozenset(gpu for one in own for gpu in one.gpus)
+            own = (
+                reservation
+                for reservation in self.pools.get(pool, ())
+                if reservation.name in key[1] and is_active(reservation, self._now)
+            )
+            known = self._own_now[key] = frozenset(gpu for reservation in own for gpu in reservation.gpus)
         return known
 
     def may_borrow(self, job: Job) -> bool:
@@ -177,14 +185,14 @@ class Layout:
 
     def _terms_of(self, pool: str, owned: Owned, may_borrow: bool) -> Terms:
         found = self.pools.get(pool, [])
-        own = [one for one in found if one.name in owned]
-        others = [one for one in found if one.name not in owned]
-        closed = [one for one in others if not (one.lends and may_borrow)]
+        own = [reservation for reservation in found if reservation.name in owned]
+        others = [reservation for reservation in found if reservation.name not in owned]
+        closed = [reservation for reservation in others if not (reservation.lends and may_borrow)]
         opening: dict[float, dict[str, None]] = {}
-        for one in own if self.is_static else ():
-            opening.setdefault(one.since, {}).update(dict.fromkeys(one.gpus))
-        for one in closed:
-            opening.setdefault(window_of(one)[1], {}).update(dict.fromkeys(one.gpus))
+        for reservation in own if self.is_static else ():
+            opening.setdefault(reservation.since, {}).update(dict.fromkeys(reservation.gpus))
+        for reservation in closed:
+            opening.setdefault(window_of(reservation)[1], {}).update(dict.fromkeys(reservation.gpus))
         return Terms(
             others=_by_gpu(others),
             closed=_by_gpu(closed),
@@ -216,7 +224,7 @@ class Layout:
         other nodes."""
         nodes: list[str] = []
         gpus: list[str] = []
-        reserved = {gpu for one in self.pools.get(pool, ()) for gpu in one.gpus}
+        reserved = {gpu for reservation in self.pools.get(pool, ()) for gpu in reservation.gpus}
         for node, present in self._gpus_of(pool):
             closed = [gpu for gpu in present if (among_all or gpu in reserved) and not is_open(gpu)]
             if closed and len(closed) == len(present):
@@ -244,7 +252,7 @@ def layout_of(snapshot: ClusterSnapshot, now: float) -> Layout:
 
 def _by_gpu(reservations: Iterable[Reservation]) -> dict[str, tuple[Window, ...]]:
     found: dict[str, tuple[Window, ...]] = {}
-    for one in reservations:
-        for gpu in one.gpus:
-            found[gpu] = (*found.get(gpu, ()), window_of(one))
+    for reservation in reservations:
+        for gpu in reservation.gpus:
+            found[gpu] = (*found.get(gpu, ()), window_of(reservation))
     return found

@@ -82,7 +82,7 @@ def read_kubeconfig(paths: Sequence[Path], context: str | None = None) -> Access
     files = [_File(path, _document(path)) for path in paths if path.exists()]
     if not files:
         raise KubeconfigError(f"{', '.join(map(str, paths))}: there is no such file")
-    name = context or next((one.body["current-context"] for one in files if one.body.get("current-context")), "")
+    name = context or next((file.body["current-context"] for file in files if file.body.get("current-context")), "")
     if not name:
         raise KubeconfigError(f"{files[0].path}: there is no current-context; set `context`")
     chosen, _ = _entry(files, "contexts", "context", name)
@@ -170,7 +170,7 @@ def _exec_plugin(plugin: Mapping[str, Any], file: _File) -> ExecPlugin:
         command = str(file.path.parent / command)
     return ExecPlugin(
         command=(command, *(str(word) for word in plugin.get("args") or ())),
-        env={str(one["name"]): str(one["value"]) for one in plugin.get("env") or ()},
+        env={str(variable["name"]): str(variable["value"]) for variable in plugin.get("env") or ()},
         api_version=str(plugin.get("apiVersion") or "client.authentication.k8s.io/v1"),
         hint=str(plugin.get("installHint") or ""),
     )

@@ -56,15 +56,15 @@ def requests_of(pod: Json) -> Counter[str]:
     """
     spec = pod["spec"]
     sidecars, longest = Counter[str](), Counter[str]()
-    for one in spec.get("initContainers") or ():
-        mine = _requested(one)
-        if one.get("restartPolicy") == "Always":
+    for container in spec.get("initContainers") or ():
+        mine = _requested(container)
+        if container.get("restartPolicy") == "Always":
             sidecars += mine
             mine = Counter(sidecars)
         else:
             mine = mine + sidecars
         longest |= mine
-    total = sidecars + sum((_requested(one) for one in spec.get("containers") or ()), Counter[str]())
+    total = sidecars + sum((_requested(container) for container in spec.get("containers") or ()), Counter[str]())
     total |= longest
     if isinstance(whole := spec.get("resources"), dict):
         total.update({name: value - total[name] for name, value in _requested({"resources": whole}).items()})
@@ -89,7 +89,7 @@ def phase(pod: Json) -> str:
 
 def conditions(body: Json) -> dict[str, Json]:
     """The conditions of a pod or a node, by type."""
-    return {one["type"]: one for one in (body.get("status") or {}).get("conditions") or ()}
+    return {condition["type"]: condition for condition in (body.get("status") or {}).get("conditions") or ()}
 
 
 def condition(body: Json, kind: str) -> Json:

@@ -59,7 +59,7 @@ def _quota(found: re.Match[str], namespace: str) -> str:
 
 def _unnamed(what: str) -> str:
     """limits.cpu for: job; requests.memory for: job"""
-    names = [one.partition(" for:")[0].strip() for one in re.split(r"[;,]", what)]
+    names = [item.partition(" for:")[0].strip() for item in re.split(r"[;,]", what)]
     options = dict.fromkeys(filter(None, (_OPTIONS.get(name.rpartition(".")[2]) for name in names)))
     return f"{', '.join(filter(None, names))} of every pod: submit the job with {' and '.join(options) or 'them'}"
 

@@ -35,7 +35,7 @@ def _role(kind: str, name: str, rights: Iterable[Right], namespace: str = "") ->
     verbs: defaultdict[str, list[str]] = defaultdict(list)
     for right in rights:
         verbs[right.resource].append(right.verb)
-    rules = [{"apiGroups": [""], "resources": [one], "verbs": sorted(verbs[one])} for one in verbs]
+    rules = [{"apiGroups": [""], "resources": [verb], "verbs": sorted(verbs[verb])} for verb in verbs]
     return {"apiVersion": f"{_GROUP}/v1", "kind": kind, "metadata": _metadata(name, namespace), "rules": rules}
 
 

@@ -30,7 +30,7 @@ def options(access: Access, token: str, *protocols: str) -> dict[str, Any]:
         "ssl": ssl_context(access) if is_secure else None,
         "server_hostname": access.server_name or None if is_secure else None,
         "additional_headers": {"Authorization": f"Bearer {token}"} if token else None,
-        "subprotocols": [Subprotocol(one) for one in protocols],
+        "subprotocols": [Subprotocol(protocol) for protocol in protocols],
         "open_timeout": TIMEOUT_SECONDS,
         "close_timeout": 1.0,
         "max_size": _MAX_MESSAGE_BYTES,

@@ -156,7 +156,7 @@ class PodCommands:
         try:
             self._api.delete(path, {"preconditions": {"uid": uid}})
             if FINALIZER in finalizers:
-                kept = [one for one in finalizers if one != FINALIZER]
+                kept = [finalizer for finalizer in finalizers if finalizer != FINALIZER]
                 self._api.patch(path, {"metadata": {"uid": uid, "finalizers": kept or None}})
         except ApiNotFound:
             return

@@ -263,11 +263,11 @@ def _pinned(node: str) -> Json:
 def _tolerations(rules: PodRules) -> list[Json]:
     return [
         {
-            "key": one.key,
-            **({"operator": "Equal", "value": one.value} if one.value else {"operator": "Exists"}),
-            **({"effect": one.effect} if one.effect else {}),
+            "key": toleration.key,
+            **({"operator": "Equal", "value": toleration.value} if toleration.value else {"operator": "Exists"}),
+            **({"effect": toleration.effect} if toleration.effect else {}),
         }
-        for one in rules.fleet.tolerations
+        for toleration in rules.fleet.tolerations
     ]
 
 

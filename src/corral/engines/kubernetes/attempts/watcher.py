@@ -73,7 +73,7 @@ class Watcher:
         if time.monotonic() - self._looked_at >= self._look_seconds:
             touched.update(self._engine.waiting())
             self._looked_at = time.monotonic()
-        failed = [one for one in sorted(touched) if not self._guarded(partial(self._look_at, one))]
+        failed = [attempt_id for attempt_id in sorted(touched) if not self._guarded(partial(self._look_at, attempt_id))]
         cleaned = self._guarded(self._engine.clean)
         if failed or not cleaned:
             with self._lock:

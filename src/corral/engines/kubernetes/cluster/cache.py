@@ -66,9 +66,9 @@ class PodCache:
         """Replaces the pods of one namespace, if each has a watch of its own. `known` sets `trouble`."""
         home = self.namespaces[0]
         with self._lock:
-            before = {one: pod for one, pod in self._own.items() if namespace_of(one, home) == namespace}
-            for one in before:
-                del self._own[one]
+            before = {name: pod for name, pod in self._own.items() if namespace_of(name, home) == namespace}
+            for name in before:
+                del self._own[name]
             for key in [key for key in self._held if key[0] == namespace]:
                 self._drop(key)
             own = self._add(items)
@@ -244,7 +244,7 @@ def _lean(node: Json) -> Json:
 
 def _deciding_fields(node: Json) -> object:
     """The fields of a node that can change a decision, without the time of the last heartbeat."""
-    conditions = [(one["type"], one.get("status")) for one in node["status"].get("conditions") or ()]
+    conditions = [(condition["type"], condition.get("status")) for condition in node["status"].get("conditions") or ()]
     metadata = node["metadata"]
     return (node["spec"], conditions, node["status"].get("allocatable"), node["status"].get("capacity"),
             metadata.get("labels"), metadata.get("annotations"))  # fmt: skip

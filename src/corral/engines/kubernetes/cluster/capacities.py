@@ -35,11 +35,13 @@ class Capacities:
     def complete(self, node: Json) -> Json:
         """The node, with the GPUs that it had if it reports none of them now. They are not allocatable."""
         name, capacity = name_of(node), node["status"].get("capacity") or {}
-        counts = {one: count for one, count in amounts(capacity).items() if count > 0 and self._is_gpu(one)}
-        missing = {one: count for one, count in self._known.get(name, {}).items() if one not in counts}
+        counts = {
+            resource: count for resource, count in amounts(capacity).items() if count > 0 and self._is_gpu(resource)
+        }
+        missing = {resource: count for resource, count in self._known.get(name, {}).items() if resource not in counts}
         now = time.monotonic()
         if missing and now - self._away_since.setdefault(name, now) < AWAY_SECONDS:
-            whole = {**capacity, **{one: str(count) for one, count in missing.items()}}
+            whole = {**capacity, **{resource: str(count) for resource, count in missing.items()}}
             return {**node, "status": {**node["status"], "capacity": whole, MISSING: sorted(missing)}}
         self._away_since.pop(name, None)
         self._keep(name, counts)

@@ -51,15 +51,20 @@ class ExporterPods:
 
     def found(self) -> list[NodeExporter]:
         with self._lock:
-            return sorted(self._found.values(), key=lambda one: (one.node, one.address))
+            return sorted(self._found.values(), key=lambda exporter: (exporter.node, exporter.address))
 
 
 def _exporter(pod: Json) -> NodeExporter | None:
     labels, status = labels_of(pod), pod.get("status") or {}
     address, node = status.get("podIP"), pod["spec"].get("nodeName")
-    if phase(pod) != "Running" or not address or not node or not any(labels.get(key) == one for key, one in _LABELS):
+    if (
+        phase(pod) != "Running"
+        or not address
+        or not node
+        or not any(labels.get(key) == value for key, value in _LABELS)
+    ):
         return None
-    ports = [port for one in pod["spec"].get("containers") or () for port in one.get("ports") or ()]
+    ports = [port for container in pod["spec"].get("containers") or () for port in container.get("ports") or ()]
     number = next((port["containerPort"] for port in ports if port.get("name") == _PORT_NAME), _PORT)
     host = f"[{address}]" if ipaddress.ip_address(address).version == 6 else address
     return NodeExporter(node=node, address=f"{host}:{number}")

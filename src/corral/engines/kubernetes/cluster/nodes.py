@@ -104,8 +104,8 @@ def nodes_seen(
     how many pods of live attempts are on each node, or will be."""
     wanted = (node for node in nodes if is_selected(node, rules) or name_of(node) in named)
     return tuple(
-        replace(one, state=NodeState.DOWN) if one.id in lost else one
-        for one in (
+        replace(built, state=NodeState.DOWN) if built.id in lost else built
+        for built in (
             _node(
                 node,
                 others.get(name_of(node), Counter()),
@@ -137,7 +137,7 @@ def why_withheld(node: Json, rules: FleetRules) -> str:
         return f"{pressed[0]}: {found[pressed[0]].get('message', '')}"
     if missing := node["status"].get(MISSING):
         return f"its kubelet reports no {', '.join(missing)}: the device plugin is away"
-    taints = [one for one in _untolerated(node, rules) if not one["key"].startswith(_OWN_TAINTS)]
+    taints = [taint for taint in _untolerated(node, rules) if not taint["key"].startswith(_OWN_TAINTS)]
     if taints:
         return f"tainted in Kubernetes: {', '.join(map(_taint_text, taints))}"
     return "" if is_selected(node, rules) else "not selected for corral any more"
@@ -198,7 +198,7 @@ def _taken_gpus(gpus: Sequence[tuple[str, Gpu]], taken: Mapping[str, int], named
     """
     left = Counter(taken)
     found = []
-    for resource, gpu in sorted(gpus, key=lambda one: (one[1].id in named, -one[1].index)):
+    for resource, gpu in sorted(gpus, key=lambda entry: (entry[1].id in named, -entry[1].index)):
         if left[resource] > 0:
             left[resource] -= 1
             found.append(gpu.id)
@@ -208,7 +208,7 @@ def _taken_gpus(gpus: Sequence[tuple[str, Gpu]], taken: Mapping[str, int], named
 def _untolerated(node: Json, rules: FleetRules) -> list[Mapping[str, str]]:
     taints = node["spec"].get("taints") or ()
     hard = [taint for taint in taints if taint.get("effect") in ("NoSchedule", "NoExecute")]
-    return [taint for taint in hard if not any(one.covers(taint) for one in rules.tolerations)]
+    return [taint for taint in hard if not any(toleration.covers(taint) for toleration in rules.tolerations)]
 
 
 def _taint_text(taint: Mapping[str, str]) -> str:

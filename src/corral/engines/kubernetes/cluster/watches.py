@@ -89,7 +89,10 @@ class ClusterWatches:
     async def _watch_namespaces(self, client: httpx.AsyncClient) -> None:
         """Raises what ends the watch of one: then the others end, too."""
         parts = NamespaceParts(self.pods)
-        watches = [followed(Watch(client, f"/api/v1/namespaces/{one}/pods", part), part) for one, part in parts.each()]
+        watches = [
+            followed(Watch(client, f"/api/v1/namespaces/{namespace}/pods", part), part)
+            for namespace, part in parts.each()
+        ]
         tasks = [asyncio.ensure_future(watch) for watch in watches]
         try:
             await asyncio.gather(*tasks)

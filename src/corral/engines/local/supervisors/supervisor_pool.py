@@ -70,7 +70,7 @@ class SupervisorPool:
     def dismiss_idle(self) -> float | None:
         """End the supervisors that have waited for too long. Returns the milliseconds until the next one is due."""
         now = time.monotonic()
-        for descriptor in [one for one, since in self._idle.items() if now - since >= IDLE_SECONDS]:
+        for descriptor in [idle for idle, since in self._idle.items() if now - since >= IDLE_SECONDS]:
             self._dismiss(descriptor)
         if not self._idle:
             return None

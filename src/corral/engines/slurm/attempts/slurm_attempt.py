@@ -168,7 +168,7 @@ class Attempt:
         has_begun = self.was_adopted or layout.was_claimed(self.id)
         end = exit_from_slurm(job, has_begun=has_begun, was_stopped=self.was_stopped, now=now)
         # Slurm reports whole seconds, and a job ends after all reports of its nodes: theirs came first.
-        end = replace(end, ended_at=max([end.ended_at, *(one.ended_at for one in self.exits.values())]))
+        end = replace(end, ended_at=max([end.ended_at, *(exit_code.ended_at for exit_code in self.exits.values())]))
         for rank in range(len(self.nodes)):
             self.exits.setdefault(rank, end)
 

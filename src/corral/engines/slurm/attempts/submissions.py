@@ -56,7 +56,10 @@ class Submissions:
 
     def specs(self, order: LaunchOrder) -> dict[int, list[StorageSpec]]:
         """The storage of each instance, by rank. Raises LaunchRefused."""
-        return {one.rank: slurm_specs(order.storage, self.storage, one.rank, order.user) for one in order.instances}
+        return {
+            instance.rank: slurm_specs(order.storage, self.storage, instance.rank, order.user)
+            for instance in order.instances
+        }
 
     def check_new(self, order: LaunchOrder) -> None:
         """Raises AttemptTaken."""
@@ -75,7 +78,9 @@ class Submissions:
             order,
             self.program,
             specs,
-            lambda one: instance_environment(order, one, self.rules, submitter, master_addr=self.address_of(first)),
+            lambda instance: instance_environment(
+                order, instance, self.rules, submitter, master_addr=self.address_of(first)
+            ),
             log_lines,
         )
         if submitter is not None:

@@ -71,7 +71,11 @@ class JobTracker:
             for attempt in pending:
                 attempt.read_reports(self._layout)
             known = {job.id: job for job in live}
-            pending = [one for one in pending if _is_doubtful(one, now) or not self._is_followed(one, known, now)]
+            pending = [
+                attempt
+                for attempt in pending
+                if _is_doubtful(attempt, now) or not self._is_followed(attempt, known, now)
+            ]
         if not pending:
             return
         remembered = asked(self._slurm.jobs)
@@ -80,12 +84,12 @@ class JobTracker:
                 if _is_doubtful(attempt, now):
                     self._settle_claim(attempt, remembered)
             known = {job.id: job for job in remembered}
-            pending = [one for one in pending if not self._is_followed(one, known, now)]
+            pending = [attempt for attempt in pending if not self._is_followed(attempt, known, now)]
         if not pending:
             return
         # If the id belongs to a job of another account now, it is not searched for: accounting may not show the
         # account.
-        wanted = [one.job_id for one in pending if one.job_id is not None and one.job_id not in known]
+        wanted = [attempt.job_id for attempt in pending if attempt.job_id is not None and attempt.job_id not in known]
         accounted = self._accounted(wanted, now)
         with self._lock:
             self._settle(pending, accounted, now)

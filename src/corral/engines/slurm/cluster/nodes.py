@@ -144,7 +144,7 @@ def gpus_asked(plan: Mapping[str, Sequence[str]], nodes: Mapping[str, SlurmNode]
     known = [nodes[name] for name in plan if name in nodes]
     kinds = {gpu_id(node.name, index): kind for node in known for index, kind in enumerate(kinds_of(node))}
     asked = [Counter(kinds.get(gpu, "") for gpu in gpus) for gpus in plan.values()]
-    if any(len(node.gpus) > 1 for node in known) and all(one == asked[0] for one in asked):
+    if any(len(node.gpus) > 1 for node in known) and all(count == asked[0] for count in asked):
         return dict(asked[0])
     count = asked[0].total()
     return {"": count} if count else {}

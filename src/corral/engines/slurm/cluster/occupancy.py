@@ -54,9 +54,9 @@ class LingeringJobs:
     def stuck(self, live: Sequence[SlurmJob], now: float) -> list[int]:
         """Jobs that still run in spite of that. Records of jobs that are gone are removed."""
         states = {job.id: job.state for job, _ in self._there(live)}
-        late = {one for one, left in self._left.items() if now - left.since >= LINGER_SECONDS}
-        self._left = {one: left for one, left in self._left.items() if one in states or one not in late}
-        return sorted(one for one in late if states.get(one) == "RUNNING")
+        late = {job_id for job_id, left in self._left.items() if now - left.since >= LINGER_SECONDS}
+        self._left = {job_id: left for job_id, left in self._left.items() if job_id in states or job_id not in late}
+        return sorted(job_id for job_id in late if states.get(job_id) == "RUNNING")
 
     def overran(self, live: Iterable[SlurmJob], now: float) -> dict[str, float]:
         """The attempts of jobs that run longer than corral's script needs to exit."""

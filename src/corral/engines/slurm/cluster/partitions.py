@@ -78,24 +78,24 @@ def place_for(
     if not partitions:
         # Slurm shows them to no user.
         return Place(partition=named[0] if named else "", minutes=wanted if wanted is not None else max_minutes)
-    whole = [one for one in _ranked(partitions, named) if one.nodes.issuperset(nodes)]
+    whole = [partition for partition in _ranked(partitions, named) if partition.nodes.issuperset(nodes)]
     if not whole:
         raise LaunchRefused(_no_partition(partitions, nodes, named))
-    enough = [one for one in whole if _allows(_most(one, max_minutes), limit_seconds)]
+    enough = [partition for partition in whole if _allows(_most(partition, max_minutes), limit_seconds)]
     if not enough:
         raise LaunchRefused(_too_long(whole, limit_seconds or 0.0, max_minutes))
-    ready = [one for one in enough if one.state not in _CLOSED]
+    ready = [partition for partition in enough if partition.state not in _CLOSED]
     if not ready:
         raise PartitionClosed(_closed(enough[0]))
-    best = min(ready, key=lambda one: one.state != "UP")
+    best = min(ready, key=lambda partition: partition.state != "UP")
     return Place(partition=best.name, minutes=_minutes(best, wanted, _most(best, max_minutes)))
 
 
 def closed_nodes(partitions: Sequence[Partition], named: Sequence[str]) -> dict[str, str]:
     """The nodes on which Slurm starts no jobs of corral because none of their partitions is up, with the reason."""
     mine = _ranked(partitions, named)
-    is_open = {node for one in mine if one.state == "UP" for node in one.nodes}
-    return {node: _closed(one) for one in mine for node in one.nodes if node not in is_open}
+    is_open = {node for partition in mine if partition.state == "UP" for node in partition.nodes}
+    return {node: _closed(partition) for partition in mine for node in partition.nodes if node not in is_open}
 
 
 def partitions_in(table: str) -> list[Partition]:
@@ -130,7 +130,7 @@ class Partitions:
 
     def now(self) -> Sequence[Partition]:
         """The partitions, queried again only if the cache is old."""
-        is_closed = any(one.state != "UP" for one in self._known)
+        is_closed = any(partition.state != "UP" for partition in self._known)
         return self._fetched(CLOSED_SECONDS if is_closed else KEPT_SECONDS)
 
     def decide(self, do: Callable[[Sequence[Partition]], _Answer]) -> _Answer:
@@ -161,9 +161,9 @@ class Partitions:
 def _ranked(partitions: Sequence[Partition], named: Sequence[str]) -> list[Partition]:
     """The partitions in the order of preference."""
     if named:
-        by_name = {one.name: one for one in partitions}
+        by_name = {partition.name: partition for partition in partitions}
         return [by_name[name] for name in named if name in by_name]
-    return sorted(partitions, key=lambda one: (not one.is_default, one.is_special))
+    return sorted(partitions, key=lambda partition: (not partition.is_default, partition.is_special))
 
 
 def _most(partition: Partition, max_minutes: int | None) -> int | None:
@@ -190,8 +190,10 @@ def _closed(partition: Partition) -> str:
 
 def _no_partition(partitions: Iterable[Partition], nodes: Collection[str], named: Sequence[str]) -> str:
     """Lists the partitions of each node."""
-    mine = [one for one in partitions if not named or one.name in named]
-    of = {node: " and ".join(one.name for one in mine if node in one.nodes) or "none" for node in nodes}
+    mine = [partition for partition in partitions if not named or partition.name in named]
+    of = {
+        node: " and ".join(partition.name for partition in mine if node in partition.nodes) or "none" for node in nodes
+    }
     listed = "; ".join(f"{node} is in {of[node]}" for node in sorted(of)[:8])
     more = f"; and {counted(len(of) - 8, 'node')} more" if len(of) > 8 else ""
     there = f"those of slurm.partitions ({', '.join(named)})" if named else "Slurm's partitions"
@@ -199,7 +201,9 @@ def _no_partition(partitions: Iterable[Partition], nodes: Collection[str], named
 
 
 def _too_long(whole: Iterable[Partition], limit_seconds: float, max_minutes: int | None) -> str:
-    listed = ", ".join(f"{one.name} {format_duration((_most(one, max_minutes) or 0) * 60)}" for one in whole)
+    listed = ", ".join(
+        f"{partition.name} {format_duration((_most(partition, max_minutes) or 0) * 60)}" for partition in whole
+    )
     return (
         f"its time limit of {format_duration(limit_seconds)} is longer than Slurm allows on its nodes ({listed}): "
         f"ask for less, or for another partition; {_LABEL_HINT}"

@@ -30,7 +30,7 @@ class Remark:
 def comment(name: str, order: LaunchOrder) -> str:
     """The GPUs of a large gang are left out: Slurm knows which ones the job has."""
     times = {"grace": order.grace_seconds, "limit": order.time_limit_seconds}
-    gpus = {one.node: [_index(gpu, one.node) for gpu in one.gpu_ids] for one in order.instances}
+    gpus = {instance.node: [_index(gpu, instance.node) for gpu in instance.gpu_ids] for instance in order.instances}
     whole = f"{name} {json.dumps({**times, 'gpus': gpus}, separators=(',', ':'))}"
     return whole if len(whole) <= MAX_CHARS else f"{name} {json.dumps(times, separators=(',', ':'))}"
 

@@ -137,7 +137,7 @@ def job_body(job: Submission, version: str) -> dict[str, Any]:
         "required_nodes": list(job.nodes),
         "minimum_nodes": len(job.nodes),
         "maximum_nodes": len(job.nodes),
-        "tres_per_node": ",".join(f"gres/{one}" for one in gpus) or None,
+        "tres_per_node": ",".join(f"gres/{gpu}" for gpu in gpus) or None,
         "memory_per_node": _number(job.memory_mib),
         "time_limit": _minutes(job.minutes),
         "open_mode": ["APPEND"],

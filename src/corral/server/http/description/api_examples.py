@@ -62,7 +62,7 @@ def example_of(schema: dict[str, Any], schemas: dict[str, Any], name: str = "", 
         return usual if usual in schema["enum"] else schema["enum"][0]
     for word in ("anyOf", "oneOf", "allOf"):
         if word in schema:
-            options = [one for one in schema[word] if one.get("type") != "null"] or schema[word]
+            options = [option for option in schema[word] if option.get("type") != "null"] or schema[word]
             return example_of(options[0], schemas, name, depth)
     return _by_type(schema, schemas, name, depth)
 
@@ -92,8 +92,8 @@ def _by_type(schema: dict[str, Any], schemas: dict[str, Any], name: str, depth: 
 def _object(schema: dict[str, Any], schemas: dict[str, Any], depth: int) -> dict[str, Any]:
     required = schema.get("required", [])
     return {
-        field: example_of(one, schemas, field, depth + 1)
-        for field, one in schema.get("properties", {}).items()
+        field: example_of(property_schema, schemas, field, depth + 1)
+        for field, property_schema in schema.get("properties", {}).items()
         if field in required
     }
 

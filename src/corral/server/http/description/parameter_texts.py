@@ -90,7 +90,7 @@ def describe_parameter(parameter: dict[str, Any], tag: str) -> None:
         return
     name = parameter["name"]
     if parameter["in"] == "path" and name in ("name", "id"):
-        what = NOUNS.get(tag, "object")
-        parameter["description"] = f"The {'id' if name == 'id' else 'name'} of the {what}."
+        noun = NOUNS.get(tag, "object")
+        parameter["description"] = f"The {'id' if name == 'id' else 'name'} of the {noun}."
     elif name in (texts := _BY_PLACE.get(parameter["in"], {})):
         parameter["description"] = texts[name]

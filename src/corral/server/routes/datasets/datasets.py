@@ -206,7 +206,7 @@ async def get_job_datasets(job: str, caller: AnyCaller, context: Context) -> Job
             job=job_id,
             used=[_of_job(seen.get(dataset), dataset, version, when) for (dataset, version), when in used.items()],
             produced=[_of_job(seen.get(dataset), dataset, version, when) for (dataset, version), when in made.items()],
-            commits=[operation_view(one) for one in operations.commits_of_job(tx, job_id)],
+            commits=[operation_view(commit) for commit in operations.commits_of_job(tx, job_id)],
         )
 
     return await context.read(read)
@@ -299,8 +299,8 @@ def _lineages(
                 at=view.at,
                 produced_by=made if version.produced_by else None,
                 used_by=[
-                    lineage_job_view(one, is_hidden=not may_see_job(caller, one.user))
-                    for one in used.get(version.id, [])
+                    lineage_job_view(use, is_hidden=not may_see_job(caller, use.user))
+                    for use in used.get(version.id, [])
                 ],
             )
         )

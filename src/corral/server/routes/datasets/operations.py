@@ -136,7 +136,7 @@ async def _listed(
         )
     except ValueError as error:
         raise invalid_field("cursor", str(error)) from None
-    return ListView(items=[_view(context, one) for one in page.items], next_cursor=page.next_cursor)
+    return ListView(items=[_view(context, item) for item in page.items], next_cursor=page.next_cursor)
 
 
 def _begun(context: ServerContext, operation: OperationRecord) -> OperationView:

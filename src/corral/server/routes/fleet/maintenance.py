@@ -65,7 +65,7 @@ async def delete_maintenance_window(name: str, caller: Operator, context: Contex
 
 def _views(state: State, now: float) -> list[MaintenanceView]:
     busy = maintenance.busy_nodes(state)
-    return [maintenance_view(one, busy, now) for one in maintenance.listed(state)]
+    return [maintenance_view(window, busy, now) for window in maintenance.listed(state)]
 
 
 async def _shown(context: ServerContext, name: str) -> MaintenanceView:

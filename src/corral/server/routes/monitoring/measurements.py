@@ -137,8 +137,8 @@ async def get_trends(
     """The whole installation over time: allocation, utilisation, power, jobs; and each queue's length and wait."""
     wanted = _metrics(OF_EVERYTHING, metric)
     span = _span(context, since, until, step, usual=DAY)
-    whole = [one for one in wanted if one.startswith("cluster.")]
-    queues = [one for one in wanted if not one.startswith("cluster.")]
+    whole = [name for name in wanted if name.startswith("cluster.")]
+    queues = [name for name in wanted if not name.startswith("cluster.")]
 
     def read() -> list[Series]:
         return [

@@ -76,8 +76,10 @@ async def list_budgets(
 ) -> ListView[BudgetView]:
     """Accounts with limits or entries: the caller's own and that of the caller's group; all of them for operators."""
     found = await context.read(budgets.statuses, caller, context.clock.now())
-    page = page_of(found, key=lambda one: (one.account.kind, one.account.name, one.unit), limit=limit, cursor=cursor)
-    return ListView(items=[budget_view(one) for one in page.items], next_cursor=page.next_cursor)
+    page = page_of(
+        found, key=lambda budget: (budget.account.kind, budget.account.name, budget.unit), limit=limit, cursor=cursor
+    )
+    return ListView(items=[budget_view(item) for item in page.items], next_cursor=page.next_cursor)
 
 
 @router.get("/budgets/{kind}/{name}", operation_id="get_budget", responses=problems(403, 404))
@@ -181,7 +183,7 @@ async def get_statement_file(
 
 async def _shown(context: ServerContext, caller: Caller, account: Account) -> list[BudgetView]:
     found = await context.read(budgets.statuses_of, caller, account, context.clock.now())
-    return [budget_view(one) for one in found]
+    return [budget_view(budget) for budget in found]
 
 
 async def _statement(

@@ -41,7 +41,7 @@ async def list_reservations(
     found = await context.read(reservations.listed, pool, time_of("since", since), time_of("until", until))
     page = page_of(found, key=lambda record: (record.name,), limit=limit, cursor=cursor)
     facts = await context.inspect(reservations.reservation_views, page.items, context.clock.now())
-    return ListView(items=[reservation_view(one) for one in facts], next_cursor=page.next_cursor)
+    return ListView(items=[reservation_view(fact) for fact in facts], next_cursor=page.next_cursor)
 
 
 @router.post("", status_code=201, operation_id="create_reservation", responses=problems(403, 409))

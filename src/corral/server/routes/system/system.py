@@ -106,9 +106,9 @@ async def list_parts(caller: Operator, context: Context) -> ListView[PartStatusV
 )
 async def get_part_log(part: str, caller: Operator, context: Context) -> Response:
     """The last lines that the part has logged since the server was started."""
-    for one in await parts_of(context):
-        if one.name == part:
-            lines = await asyncio.to_thread(context.parts.log_of, one)
+    for found in await parts_of(context):
+        if found.name == part:
+            lines = await asyncio.to_thread(context.parts.log_of, found)
             return PlainTextResponse("".join(f"{line}\n" for line in lines))
     raise NotFound(f"there is no part {part!r}", field="part")
 

@@ -48,7 +48,7 @@ async def list_apps(
     """Apps of the caller's jobs that wait or run, and those that are shared with the caller's group; for operators,
     those of all users."""
     found = await context.read(_visible, caller, context.clock.now())
-    page = page_of(found, key=lambda one: (one[0].job.serial,), limit=limit, cursor=cursor)
+    page = page_of(found, key=lambda item: (item[0].job.serial,), limit=limit, cursor=cursor)
     shown = [await _shown(context, request, caller, record, shares) for record, shares in page.items]
     return ListView(items=shown, next_cursor=page.next_cursor)
 

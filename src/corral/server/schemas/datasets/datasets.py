@@ -193,7 +193,7 @@ class OperationView(View):
 
 
 def shares_of(body: DatasetSharesPut) -> list[Share]:
-    return [Share(kind=ShareKind(one.kind), name=one.name, mode=ShareMode(one.mode)) for one in body.shares]
+    return [Share(kind=ShareKind(share.kind), name=share.name, mode=ShareMode(share.mode)) for share in body.shares]
 
 
 def version_view(version: VersionRecord, tags: Sequence[TagRecord]) -> VersionView:
@@ -224,7 +224,9 @@ def dataset_view(
     sees_shares: bool,
 ) -> DatasetView:
     own = [tag for tag in tags if tag.dataset == dataset.id]
-    shares = [DatasetShareView(kind=one.kind.value, name=one.name, mode=one.mode.value) for one in dataset.shares]
+    shares = [
+        DatasetShareView(kind=share.kind.value, name=share.name, mode=share.mode.value) for share in dataset.shares
+    ]
     return DatasetView(
         id=dataset.id,
         name=dataset.name,

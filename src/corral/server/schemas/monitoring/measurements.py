@@ -108,7 +108,7 @@ def metrics_view(span: Span, series: Iterable[Series]) -> MetricsView:
         since=rfc3339(span.since),
         until=rfc3339(span.until),
         step_seconds=number(span.step_seconds),
-        series=[series_view(one) for one in series],
+        series=[series_view(line) for line in series],
     )
 
 

@@ -90,7 +90,7 @@ def accuracy_view(summary: Summary) -> EstimateAccuracyView:
         before_p90=_rounded(summary.overall.before_p90, 3),
         median_error_seconds=_rounded(summary.overall.median_error_seconds, 1),
         by_horizon=[_horizon_view(label, found) for label, found in summary.horizons],
-        recent=[_past_estimate_view(one) for one in summary.recent],
+        recent=[_past_estimate_view(estimate) for estimate in summary.recent],
     )
 
 
@@ -108,12 +108,12 @@ def _rounded(value: float | None, digits: int) -> Number | None:
     return None if value is None else number(round(value, digits))
 
 
-def _past_estimate_view(one: PastEstimate) -> PastEstimateView:
-    assert one.started_at is not None
+def _past_estimate_view(estimate: PastEstimate) -> PastEstimateView:
+    assert estimate.started_at is not None
     return PastEstimateView(
-        job=one.job_id,
-        made_at=rfc3339(one.made_at),
-        p50=rfc3339(one.p50),
-        p90=rfc3339(one.p90),
-        started_at=rfc3339(one.started_at),
+        job=estimate.job_id,
+        made_at=rfc3339(estimate.made_at),
+        p50=rfc3339(estimate.p50),
+        p90=rfc3339(estimate.p90),
+        started_at=rfc3339(estimate.started_at),
     )

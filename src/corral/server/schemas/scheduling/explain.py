@@ -189,11 +189,11 @@ def plan_view(trial: TrialRun, now: float, id_filter: JobIdFilter, expected: Est
 def _preempting(preemptions: Iterable[Preemption], id_filter: JobIdFilter) -> list[PreemptingView]:
     return [
         PreemptingView(
-            job=one.job_id if _is_shown(one.job_id, id_filter) else None,
-            rule=one.rule,
-            lost_gpu_seconds=number(round(one.lost_gpu_seconds, 1)),
+            job=preemption.job_id if _is_shown(preemption.job_id, id_filter) else None,
+            rule=preemption.rule,
+            lost_gpu_seconds=number(round(preemption.lost_gpu_seconds, 1)),
         )
-        for one in preemptions
+        for preemption in preemptions
     ]
 
 

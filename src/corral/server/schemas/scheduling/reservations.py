@@ -84,19 +84,19 @@ def draft_of(body: ReservationCreate | ReservationEdit) -> ReservationDraft:
 
 
 def reservation_view(facts: ReservationFacts) -> ReservationView:
-    record, one = facts.record, facts.record.reservation
+    record, reservation = facts.record, facts.record.reservation
     return ReservationView(
-        name=one.name,
-        pool=one.pool,
+        name=reservation.name,
+        pool=reservation.pool,
         model=record.model,
-        gpus=list(one.gpus),
+        gpus=list(reservation.gpus),
         nodes={node: list(gpus) for node, gpus in facts.nodes.items()},
-        gpu_count=len(one.gpus),
-        users=list(one.users),
-        groups=list(one.groups),
-        since=rfc3339(one.since),
-        until=rfc3339_or_none(one.until),
-        lends=one.lends,
+        gpu_count=len(reservation.gpus),
+        users=list(reservation.users),
+        groups=list(reservation.groups),
+        since=rfc3339(reservation.since),
+        until=rfc3339_or_none(reservation.until),
+        lends=reservation.lends,
         note=record.note,
         state=facts.state.value,
         in_force=facts.in_force,

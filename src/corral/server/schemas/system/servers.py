@@ -37,7 +37,7 @@ class ServersView(View):
 
 def servers_view(seen: ServersSeen) -> ServersView:
     return ServersView(
-        items=[_server_view(one) for one in seen.servers],
+        items=[_server_view(server) for server in seen.servers],
         leader_changes=seen.leader_changes,
         leader_changed_at=rfc3339_or_none(seen.changed_at),
         has_standby=bool(seen.standbys),
