@@ -302,3 +302,18 @@ def test_reports_that_cannot_be_read_concern_their_attempt_only(
     monkeypatch.undo()
     tracker.follow([attempt, other], [job("RUNNING"), job("RUNNING", 8)], NOW + 3)
     assert attempt.up
+
+
+def test_an_instance_that_slurm_never_started_does_not_fail_with_the_code_of_srun(
+    layout: Layout, attempt: Attempt
+) -> None:
+    attempt.nodes = ("node1", "node4")
+    os.mkdir(layout.place("j-1.1", 1))
+    Path(layout.place("j-1.1", 0), "claim").write_text("claimed 7\n")  # the script on the first node calls srun
+    report(layout, "claimed 7", f"up {NOW + 1}", f"end {NOW + 5} outside 143 15 {NOW + 5}")  # srun ended its other task
+    attempt.follow(job("FAILED", exit_code=167, ended_at=NOW + 5), layout, NOW + 6)
+    attempt.follow(job("FAILED", exit_code=167, ended_at=NOW + 5), layout, NOW + 60)
+    status = attempt.status()
+    assert status is not None
+    assert (status.reason, status.exit_code) == (EndReason.LOST, None)
+    assert status.message.startswith("instance 1 on node4: Slurm could not begin it on its node (exit code 167)")

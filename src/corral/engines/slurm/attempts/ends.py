@@ -107,7 +107,7 @@ def _message(reason: EndReason, code: int | None, signal: int | None, rest: str,
 
 def exit_from_slurm(job: SlurmJob, *, has_begun: bool, was_stopped: bool, now: float) -> InstanceExit:
     """The end of an instance whose node reported none: the node died, or Slurm ended it. `has_begun` says whether
-    corral's script ever ran."""
+    corral's script ever ran for this instance."""
     at = job.ended_at or now
     if was_stopped and job.state in ("CANCELLED", "FAILED", "COMPLETED"):
         if job.started_at is None or job.state == "CANCELLED":

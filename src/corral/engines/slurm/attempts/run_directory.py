@@ -119,10 +119,10 @@ class Layout:
     def place(self, attempt_id: str, rank: int) -> str:
         return f"{self.root}/places/{attempt_id}.{rank}"
 
-    def was_claimed(self, attempt_id: str) -> bool:
-        """Whether corral's script ever ran for it."""
-        first = self.place(attempt_id, 0)
-        return any(os.path.exists(f"{first}/{name}") for name in ("claim", "told"))
+    def was_claimed(self, attempt_id: str, rank: int) -> bool:
+        """Whether corral's script ever ran for this instance. The script of a gang runs on the first node before Slurm
+        starts the instances: that counts for none of them."""
+        return os.path.exists(f"{self.place(attempt_id, rank)}/told")
 
     def was_ordered(self, attempt_id: str) -> bool:
         """Whether the attempt may have been submitted. Removes incomplete files of an earlier server."""

@@ -165,12 +165,12 @@ class Attempt:
             return
         if not ended_by_slurm(job):
             self.exits |= self.outside
-        has_begun = self.was_adopted or layout.was_claimed(self.id)
-        end = exit_from_slurm(job, has_begun=has_begun, was_stopped=self.was_stopped, now=now)
-        # Slurm reports whole seconds, and a job ends after all reports of its nodes: theirs came first.
-        end = replace(end, ended_at=max([end.ended_at, *(exit_code.ended_at for exit_code in self.exits.values())]))
+        reported = [exit_code.ended_at for exit_code in self.exits.values()]
         for rank in range(len(self.nodes)):
-            self.exits.setdefault(rank, end)
+            has_begun = self.was_adopted or layout.was_claimed(self.id, rank)
+            end = exit_from_slurm(job, has_begun=has_begun, was_stopped=self.was_stopped, now=now)
+            # Slurm reports whole seconds, and a job ends after all reports of its nodes: theirs came first.
+            self.exits.setdefault(rank, replace(end, ended_at=max([end.ended_at, *reported])))
 
     def lose(self, message: str, at: float) -> None:
         """Slurm does not know the job any more: the reports of the nodes count, if all of them have reported."""
