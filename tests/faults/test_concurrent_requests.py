@@ -34,6 +34,7 @@ from tests.integration.inside import PASSWORD
 REQUESTS = int(os.environ.get("CONCURRENT_REQUESTS", "500"))
 SEED = int(os.environ.get("CONCURRENT_SEED", "1"))
 AT_ONCE = 12
+SSH_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIMGnlDbDWfzl0VqVzNtPFkDPpEVQOuLYY0hfGmXFxxQ4 laptop"
 #: How much more often than others what changes jobs is asked for.
 OFTEN = 6
 OFTEN_ASKED = {
@@ -232,6 +233,50 @@ def test_a_new_object_may_be_deleted_before_it_is_shown(
 
     answer = asyncio.run(run())
     assert (answer.status_code, answer.json()["type"]) == (409, "/problems/deleted-meanwhile")
+
+
+UNDER_WAY: list[tuple[str, str, dict[str, Any]]] = [
+    ("POST", "jobs", {"command": ["true"]}),
+    ("PUT", "secrets/key", {"value": "the secret of the next user of this name"}),
+    ("POST", "me/ssh-keys", {"name": "laptop", "public_key": SSH_KEY}),
+    ("PUT", "me/first-steps", {"dismissed": True}),
+    ("POST", "queues", {"name": "new"}),
+]
+
+
+def test_a_request_under_way_ends_with_the_rights_of_its_caller(
+    assembly: Assembly, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request waits for the host of a repository for most of a minute, for example."""
+
+    async def run() -> tuple[list[httpx.Response], list[Any]]:
+        async with client_of(assembly) as http:
+            story = Story(http, {"components": {"schemas": {}}, "paths": {}})
+            await story.sign_in("operator", PASSWORD)
+            root = {"Authorization": f"Bearer {story.tokens['operator']}"}
+
+            async def asked(user: str, change: dict[str, Any] | None, made: tuple[str, str, Any]) -> httpx.Response:
+                body = {"name": user, "password": PASSWORD, "role": "operator"}
+                (await http.post(f"{API}/users", json=body, headers=root)).raise_for_status()
+                await story.sign_in(user, PASSWORD)
+
+                async def changed() -> None:
+                    method = "DELETE" if change is None else "PATCH"
+                    (await http.request(method, f"{API}/users/{user}", json=change, headers=root)).raise_for_status()
+
+                happens_before(monkeypatch, "execute", changed)
+                method, path, content = made
+                headers = {"Authorization": f"Bearer {story.tokens[user]}"}
+                return await http.request(method, f"{API}/{path}", json=content, headers=headers)
+
+            changes = (None, {"disabled": True}, {"role": "scientist"})
+            cases = [(change, made) for change in changes for made in UNDER_WAY]
+            answers = [await asked(f"maria-{number}", *case) for number, case in enumerate(cases)]
+            return answers, (await story.get("jobs"))["items"]
+
+    answers, jobs = asyncio.run(run())
+    assert {(answer.status_code, answer.json()["type"]) for answer in answers} == {(401, "/problems/not-signed-in")}
+    assert jobs == []
 
 
 def happens_before(monkeypatch: pytest.MonkeyPatch, look: str, event: Callable[[], Awaitable[None]]) -> None:

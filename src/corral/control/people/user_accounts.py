@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from corral.control.datasets import datasets
 from corral.control.errors import InUse, Invalid, NotFound, SignedOut, Taken, WrongState
@@ -34,6 +34,9 @@ from corral.core.people.budgets import Account, AccountKind
 from corral.core.people.membership import Membership
 from corral.core.people.quota import Quota
 from corral.core.snapshot.changes import DropMembership, PutMembership, PutQuota
+
+Params = ParamSpec("Params")
+Result = TypeVar("Result")
 
 EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 MAX_EMAIL = 254
@@ -176,7 +179,7 @@ def change_password(
     """Changes the caller's own password; the server has compared the old one with that of `before`. All sessions end.
     With `revoke_tokens` all tokens are revoked, too, except the one with the id `kept`.
     """
-    user = _signed_in(work, caller.name, before)
+    user = signed_in(work.tx, caller.name, before)
     changed = replace(user, password_hash=password_hash, must_change_password=False)
     work.tx.people.save_user(changed)
     sessions = work.tx.credentials.of_user(user.name, CredentialKind.SESSION)
@@ -203,7 +206,7 @@ def add_credential(
 ) -> CredentialRecord:
     """Stores the credential of a sign-in. The server has checked that the caller may have it: for the password of
     `before`, if there is one."""
-    _signed_in(work, credential.user, before)
+    signed_in(work.tx, credential.user, before)
     work.tx.credentials.add(credential)
     work.tx.people.saw_user(credential.user, work.now)
     action = "token.created" if credential.kind is CredentialKind.TOKEN else "user.signed-in"
@@ -211,14 +214,31 @@ def add_credential(
     return credential
 
 
-def _signed_in(work: Work, name: str, before: UserRecord | None) -> UserRecord:
+def signed_in(tx: Transaction, name: str, before: UserRecord | None = None) -> UserRecord:
     """The user, as long as what was checked about the account still holds. Passwords are compared for a moment, in
     which the account may be deleted, disabled, or get another password."""
-    user = work.tx.people.user(name)
+    user = tx.people.user(name)
     has_changed = before is not None and user is not None and user.password_hash != before.password_hash
     if user is None or user.disabled or has_changed:
         raise SignedOut(_SIGN_IN_AGAIN)
     return user
+
+
+def for_present_user(
+    work: Work,
+    caller: Caller,
+    use_case: Callable[Concatenate[Work, Params], Result],
+    /,
+    *args: Params.args,
+    **kwargs: Params.kwargs,
+) -> Result:
+    """Run a use case of a request that was accepted a moment ago, or a minute, if it looked up something outside. Its
+    caller may have been deleted, disabled, or made a scientist since."""
+    if caller.name != PLATFORM:
+        user = signed_in(work.tx, caller.name)
+        if caller.is_operator and user.role is not Role.OPERATOR:
+            raise SignedOut(_SIGN_IN_AGAIN)
+    return use_case(work, *args, **kwargs)
 
 
 def drop_credential(work: Work, caller: Caller, kind: CredentialKind, credential_id: str) -> CredentialRecord:

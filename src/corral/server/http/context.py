@@ -13,6 +13,7 @@ from fastapi import Request
 from corral.control.live.controller import Controller
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import Caller, Work
+from corral.control.people.user_accounts import for_present_user
 from corral.control.ports import (
     Checkpoints,
     Clock,
@@ -186,13 +187,21 @@ class ServerContext:
     async def execute(
         self, use_case: Callable[Concatenate[Work, Params], Result], *args: Params.args, **kwargs: Params.kwargs
     ) -> Result:
-        """Run a use case in the next write transaction. Raises its refusal. The first use case of a request under an
+        """Run a use case in the next write transaction. Raises its refusal, and SignedOut if its caller has lost the
+        account or the role of an operator since the request was accepted. The first use case of a request under an
         idempotency key runs only if it did not run before; raises AnswerKept if its answer is stored."""
-        user = next((each.name for each in args if isinstance(each, Caller)), None)
-        keyed = take_keyed(user) if user is not None else None
-        if keyed is None:
+        caller = next((each for each in args if isinstance(each, Caller)), None)
+        if caller is None:
             return await self._answer(self.controller.execute(use_case, *args, **kwargs))
-        result: Result = await self._answer(self.controller.execute(once, keyed, use_case, *args, **kwargs))
+        keyed = take_keyed(caller.name)
+        if keyed is None:
+            return await self._answer(self.controller.execute(for_present_user, caller, use_case, *args, **kwargs))
+
+        def run_once(work: Work) -> Result:
+            result: Result = once(work, keyed, use_case, *args, **kwargs)
+            return result
+
+        result = await self._answer(self.controller.execute(for_present_user, caller, run_once))
         if keyed.answer is not None:
             raise AnswerKept
         return result

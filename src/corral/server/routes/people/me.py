@@ -121,7 +121,7 @@ async def delete_token(token_id: str, caller: AnyCaller, context: Context) -> Re
 def _me(tables: Transaction, identity: Identity, settings: Settings) -> MeView:
     limits = settings.limits
     event_id = tables.events.last_id()
-    user = user_accounts.existing(tables, identity.user)
+    user = user_accounts.signed_in(tables, identity.user)
     pools = {group.name: group.pool for group in tables.people.groups()}
     return MeView(
         name=user.name,
