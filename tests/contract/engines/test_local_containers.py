@@ -347,3 +347,21 @@ def test_a_shell_runs_in_the_container_of_the_job_and_ends_with_it(local: LocalH
     assert ran(local, "cat", given=b"given")[0] == "given"
     assert ran(local, "sh", "-c", "touch leave; sleep 600")[2] != 0
     assert local.listener.ended().exit_code == 3
+
+
+def test_a_shell_waits_for_a_container_that_is_still_being_made(image: str, tmp_path: Path) -> None:
+    runtime = find_runtime(cgroup_support(), os.environ)
+    assert runtime is not None
+    slow = tmp_path / "slow-runtime"
+    sleeps = 'for word; do [ "$word" = run ] && sleep 2 && break; done'
+    slow.write_text(f'#!/bin/sh\n{sleeps}\nexec {runtime.program} "$@"\n')
+    slow.chmod(0o755)
+    local = LocalHarness(tmp_path / "engine", runtime=replace(runtime, program=str(slow)))
+    try:
+        local.launch(boxed(image, "while [ ! -e leave ]; do sleep 0.1; done"))
+        local.listener.running()
+        assert not containers(local.engine._specs.engine), "the container is not there yet"
+        assert ran(local, "sh", "-c", "echo inside; touch leave")[0] == "inside\n"
+        assert local.listener.ended().exit_code == 0
+    finally:
+        local.clean_up()

@@ -6,11 +6,13 @@ A command in a job with an image runs in its container, by Podman or Docker. Eve
 
 from __future__ import annotations
 
+import asyncio
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 
 from corral.control.ports import EngineUnavailable, LaunchRefused
-from corral.engines.attempts.claims import read_claim
+from corral.engines.attempts.claims import ClaimState, claim_state, read_claim
 from corral.engines.attempts.processes import start_ticks
 from corral.engines.local.attempts import AttemptFiles
 from corral.engines.local.containers.container_orders import ContainerRuntime, container_name
@@ -19,6 +21,9 @@ from corral.engines.shells.process_shell import ProcessShell, ShellSpec, started
 
 _SHELL_OF_IMAGE = ("/bin/sh", "-c", "command -v bash >/dev/null 2>&1 && exec bash; exec /bin/sh")
 _HANG_UP_SECONDS = 2.0
+#: how long a job may count as running before its runtime has made the container
+_CONTAINER_SECONDS = 20.0
+_LOOK_SECONDS = 0.2
 
 
 class LocalShells:
@@ -43,7 +48,7 @@ class LocalShells:
         spec = self._spec(attempt_id, rank, command, has_terminal=has_terminal)
         words, env = list[str](), dict(self._env)
         if self._has_container(attempt_id, rank):
-            words, env = self._in_container(attempt_id, rank, command, has_terminal, has_input)
+            words, env = await self._in_container(attempt_id, rank, command, has_terminal, has_input)
             spec = None
         elif spec is None:
             raise LaunchRefused(f"instance {rank} of {attempt_id} does not run")
@@ -85,14 +90,35 @@ class LocalShells:
             os.path.join(self._layout.rank_dir(attempt_id, rank), ENVIRONMENT)
         )
 
-    def _in_container(
+    async def _in_container(
         self, attempt_id: str, rank: int, command: Sequence[str], has_terminal: bool, has_input: bool
     ) -> tuple[list[str], dict[str, str]]:
         """The container's own variables, account, working directory and limits hold for the command."""
-        runtime = self._runtime()
-        if runtime is None:
+        runtime, name = self._runtime(), container_name(self._engine, attempt_id, rank)
+        if runtime is None or not await self._container_runs(runtime, name, self._layout.rank_dir(attempt_id, rank)):
             raise LaunchRefused(f"instance {rank} of {attempt_id} does not run")
         options = [*(["--interactive"] if has_input else []), *(["--tty"] if has_terminal else [])]
-        name = container_name(self._engine, attempt_id, rank)
         words = [runtime.program, *runtime.global_options, "exec", *options, name, *(command or _SHELL_OF_IMAGE)]
         return words, dict(runtime.env)
+
+    async def _container_runs(self, runtime: ContainerRuntime, name: str, directory: str) -> bool:
+        """Waits for the container of an instance whose runtime is still making it."""
+        query = ["container", "inspect", "--format", "{{.State.Running}}", name]
+        until = time.monotonic() + _CONTAINER_SECONDS
+        while claim_state(directory) is ClaimState.HELD and time.monotonic() < until:
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    runtime.program,
+                    *runtime.global_options,
+                    *query,
+                    env=dict(runtime.env),
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=asyncio.subprocess.DEVNULL,
+                )
+            except OSError as error:
+                raise EngineUnavailable(f"{runtime.program} cannot be started: {error.strerror}") from error
+            answer, _ = await process.communicate()
+            if answer.strip() == b"true":
+                return True
+            await asyncio.sleep(_LOOK_SECONDS)
+        return False
