@@ -28,6 +28,8 @@ class AllocationEnds:
         self._jobs = jobs
         #: a cache: jobs that run longer than predicted, as of a revision and a time
         self._overdue: tuple[int, float, list[Release], int] = (-1, 0.0, [], 0)
+        #: a cache: the next end that is a prediction, as of a revision and a time
+        self._next_likely: tuple[int, float, float | None] = (-1, 0.0, None)
 
     def add(self, job: Job) -> None:
         insort(self.known, (job.likely_end, job.serial, job.id))
@@ -49,6 +51,11 @@ class AllocationEnds:
 
     def next_likely(self, now: float, revision: int) -> float | None:
         """The next end that is a prediction, if it is among the next few."""
+        if self._next_likely[:2] != (revision, now):
+            self._next_likely = (revision, now, self._find_next_likely(now, revision))
+        return self._next_likely[2]
+
+    def _find_next_likely(self, now: float, revision: int) -> float | None:
         _, since = self._find_overdue(now, revision)
         for end, _, job_id in islice(self.known, since, since + _NEXT_FEW):
             if math.isfinite(end) and self._jobs[job_id].time_limit_seconds is None:

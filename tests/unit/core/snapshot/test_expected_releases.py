@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from corral.core.model import Allocation, Grant
+from corral.core.model import Allocation, Grant, Job, Prediction
+from corral.core.snapshot.changes import DropJob, PutJob
 from corral.core.snapshot.expected_releases import ExpectedReleases
-from tests.unit.core.builders import running
+from tests.unit.core.builders import node, running, snapshot_of
 
 NOTHING = Allocation(grants=())
 
@@ -43,3 +44,22 @@ def test_promised_resources_are_not_left_but_free_ones_do_not_count() -> None:
     expected.use(Allocation(grants=(Grant(node="n1", gpus=("n1/1",)),), model="A10"), NOTHING)
     assert not expected.has_gpus
     assert not ExpectedReleases().has_gpus
+
+
+def predicted_to_take(serial: int, seconds: float) -> Job:
+    known = Prediction(p50_seconds=seconds, p90_seconds=seconds, samples=3)
+    return running(serial, {"n1": (serial,)}, predicted=known)
+
+
+def test_the_next_predicted_end_follows_time_and_changes() -> None:
+    soon, later, limited = predicted_to_take(1, 100.0), predicted_to_take(2, 500.0), running(3, {"n1": (3,)})
+    limited = replace(limited, time_limit_seconds=50.0)
+    snapshot = snapshot_of(node("n1", 8), soon, later, limited)
+    assert snapshot.next_likely_end(10.0) == snapshot.next_likely_end(10.0) == soon.likely_end
+    assert snapshot.next_likely_end(soon.likely_end) == later.likely_end
+    assert snapshot.next_likely_end(10.0) == soon.likely_end
+    snapshot.apply([DropJob(id=soon.id)])
+    assert snapshot.next_likely_end(10.0) == later.likely_end
+    snapshot.apply([PutJob(job=soon)])
+    assert snapshot.next_likely_end(10.0) == soon.likely_end
+    assert snapshot.next_likely_end(later.likely_end) is None
