@@ -174,6 +174,13 @@ POST   /me/password                  401      in    in    in       401      401 
 GET    /me/first-steps               401      ok    ok    ok       401      401     ok
 PUT    /me/first-steps               401      ok    ok    ok       401      401     403
 GET    /me/inbox                     401      ok    ok    ok       401      401     ok
+GET    /me/inbox/channels            401      ok    ok    ok       401      401     ok
+POST   /me/inbox/channels            401      in    in    in       401      401     403
+PATCH  /me/inbox/channels/{name}     401      404   404   404      401      401     403
+DELETE /me/inbox/channels/{name}     401      404   404   404      401      401     403
+POST   /me/inbox/channels/{name}/code 401     404   404   404      401      401     403
+POST   /me/inbox/channels/{name}/confirm 401  in    in    in       401      401     403
+POST   /me/inbox/channels/{name}/test 401     404   404   404      401      401     403
 POST   /me/inbox/read                401      ok    ok    ok       401      401     403
 PUT    /me/inbox/settings            401      ok    ok    ok       401      401     403
 GET    /me/quota                     401      ok    ok    ok       401      401     ok

@@ -53,6 +53,13 @@ export const ALERT_ACTIONS = every<Schema<"RuleView">["actions"][number]>()([
   "requeue-job",
   "stop-job",
 ]);
+export const PERSONAL_CHANNEL_KINDS = every<Schema<"PersonalChannelKind">>()([
+  "mail",
+  "slack",
+  "discord",
+  "teams",
+  "webhook",
+]);
 export const INBOX_KINDS = every<Schema<"InboxKind">>()([
   "started",
   "ended",

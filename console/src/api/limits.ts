@@ -116,6 +116,15 @@ export const ImageEdit = {
   description: { most: 1000 },
 } as const;
 
+export const InboxChannelCode = {
+  code: { least: 1, most: 20 },
+} as const;
+
+export const InboxChannelCreate = {
+  address: { least: 1, most: 2000 },
+  name: { most: 253 },
+} as const;
+
 export const InboxRead = {
   until: { least: 0, most: 9_007_199_254_740_992 },
 } as const;

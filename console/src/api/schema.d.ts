@@ -2603,6 +2603,114 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/me/inbox/channels": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Inbox Channels
+         * @description List where the caller's inbox is also sent.
+         */
+        get: operations["list_inbox_channels"];
+        put?: never;
+        /**
+         * Create Inbox Channel
+         * @description Send new items of the caller's inbox to an address. A mail address gets a code first, which confirms it.
+         */
+        post: operations["create_inbox_channel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/me/inbox/channels/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete Inbox Channel
+         * @description Send nothing to this address any more, and forget it.
+         */
+        delete: operations["delete_inbox_channel"];
+        options?: never;
+        head?: never;
+        /**
+         * Edit Inbox Channel
+         * @description Choose the kinds of items that are sent to a channel, or switch it on or off.
+         */
+        patch: operations["edit_inbox_channel"];
+        trace?: never;
+    };
+    "/api/v1/me/inbox/channels/{name}/code": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Renew Inbox Channel Code
+         * @description Mail another code to an address that is not confirmed yet.
+         */
+        post: operations["renew_inbox_channel_code"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/me/inbox/channels/{name}/confirm": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Confirm Inbox Channel
+         * @description Confirm a mail address with the code that was mailed there.
+         */
+        post: operations["confirm_inbox_channel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/me/inbox/channels/{name}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Test Inbox Channel
+         * @description Send a test message and wait for the result, which is the channel's error; it is tried once.
+         */
+        post: operations["test_inbox_channel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/me/inbox/read": {
         parameters: {
             query?: never;
@@ -8484,6 +8592,139 @@ export interface components {
              * @enum {string}
              */
             visibility: "private" | "shared" | "public";
+        };
+        /**
+         * InboxChannelCode
+         * @example {
+         *       "code": "code"
+         *     }
+         */
+        InboxChannelCode: {
+            /**
+             * Code
+             * @description The code that was mailed to the address.
+             */
+            code: string;
+        };
+        /**
+         * InboxChannelCreate
+         * @example {
+         *       "address": "registry.example.org/team/train:1.4",
+         *       "kind": "mail",
+         *       "name": "resnet"
+         *     }
+         */
+        InboxChannelCreate: {
+            /**
+             * Address
+             * @description A mail address, or the https URL of a chat's webhook. Stored encrypted and never shown again.
+             */
+            address: string;
+            kind: components["schemas"]["PersonalChannelKind"];
+            /**
+             * Kinds
+             * @description Any of: started, ended, failed, preempted, estimate, idle, stalled, storage, quota, shared, fleet. Empty: everything that the inbox shows.
+             */
+            kinds?: string[];
+            /** Name */
+            name: string;
+        };
+        /**
+         * InboxChannelEdit
+         * @description Fields that are left out keep their values.
+         * @example {}
+         */
+        InboxChannelEdit: {
+            /**
+             * Enabled
+             * @default true
+             */
+            enabled?: boolean;
+            /**
+             * Kinds
+             * @description Any of: started, ended, failed, preempted, estimate, idle, stalled, storage, quota, shared, fleet. Empty: everything that the inbox shows.
+             */
+            kinds?: string[];
+        };
+        /**
+         * InboxChannelView
+         * @description Where items of the caller's inbox are also sent. The address is stored, but never returned whole.
+         * @example {
+         *       "address": "registry.example.org/team/train:1.4",
+         *       "confirmed": true,
+         *       "created_at": "2026-11-18T09:30:00Z",
+         *       "enabled": true,
+         *       "error": "error",
+         *       "kind": "mail",
+         *       "kinds": [
+         *         "training"
+         *       ],
+         *       "name": "resnet",
+         *       "sent_at": "2026-11-18T09:30:00Z"
+         *     }
+         */
+        InboxChannelView: {
+            /**
+             * Address
+             * @description The address without its secrets.
+             */
+            address: string;
+            /**
+             * Confirmed
+             * @description False until the code that was mailed to the address is typed.
+             */
+            confirmed: boolean;
+            /** Created At */
+            created_at: string;
+            /** Enabled */
+            enabled: boolean;
+            /**
+             * Error
+             * @description Why the last message was not accepted; empty if it was.
+             */
+            error: string;
+            kind: components["schemas"]["PersonalChannelKind"];
+            /**
+             * Kinds
+             * @description Any of: started, ended, failed, preempted, estimate, idle, stalled, storage, quota, shared, fleet. Empty: everything that the inbox shows.
+             */
+            kinds: string[];
+            /** Name */
+            name: string;
+            /** Sent At */
+            sent_at: string | null;
+        };
+        /**
+         * InboxChannelsView
+         * @example {
+         *       "allowed": [
+         *         "mail"
+         *       ],
+         *       "items": [
+         *         {
+         *           "address": "registry.example.org/team/train:1.4",
+         *           "confirmed": true,
+         *           "created_at": "2026-11-18T09:30:00Z",
+         *           "enabled": true,
+         *           "error": "error",
+         *           "kind": "mail",
+         *           "kinds": [
+         *             "training"
+         *           ],
+         *           "name": "resnet",
+         *           "sent_at": "2026-11-18T09:30:00Z"
+         *         }
+         *       ]
+         *     }
+         */
+        InboxChannelsView: {
+            /**
+             * Allowed
+             * @description The kinds of channels that operators allow.
+             */
+            allowed: components["schemas"]["PersonalChannelKind"][];
+            /** Items */
+            items: components["schemas"]["InboxChannelView"][];
         };
         /**
          * InboxItemView
@@ -14584,6 +14825,11 @@ export interface components {
             /** Users Count */
             users_count: number;
         };
+        /**
+         * PersonalChannelKind
+         * @enum {string}
+         */
+        PersonalChannelKind: "mail" | "webhook" | "slack" | "discord" | "teams";
         /**
          * PlanView
          * @example {
@@ -32306,6 +32552,561 @@ export interface operations {
             };
             /** @description Not allowed */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    list_inbox_channels: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InboxChannelsView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    create_inbox_channel: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A text of the client's choice. For a day, the same request with the same key is carried out once and answered alike; another request with the key is refused with 422. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["InboxChannelCreate"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InboxChannelView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    delete_inbox_channel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the object. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    edit_inbox_channel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the object. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["InboxChannelEdit"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InboxChannelView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    renew_inbox_channel_code: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the object. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InboxChannelView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    confirm_inbox_channel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the object. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["InboxChannelCode"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InboxChannelView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    test_inbox_channel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the object. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InboxChannelView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

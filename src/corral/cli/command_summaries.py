@@ -23,11 +23,7 @@ SUMMARIES: Sequence[Summary] = (
         "Daily work",
         "Show why a job waits: the rules that hold it, the jobs ahead, its planned start, and changes that...",
     ),
-    Summary(
-        "inbox",
-        "Daily work",
-        "Show what happened to your jobs, volumes and shares since you last looked, newest first.",
-    ),
+    Summary("inbox", "Daily work", "Show what happened to your jobs, volumes and shares."),
     Summary("stop", "Daily work", "Stop jobs: SIGTERM, then SIGKILL after the grace time."),
     Summary("start", "Daily work", "Queue jobs that were held back or have ended, with the same settings."),
     Summary(

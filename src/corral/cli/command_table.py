@@ -48,7 +48,7 @@ PLACES: Sequence[Place] = (
     _commands("jobs.submission.run:app", "run"),
     _commands("jobs.submission.wait:app", "wait"),
     _commands("jobs.jobs:app", "jobs", "show", "why"),
-    _commands("people.inbox:app", "inbox"),
+    _noun("inbox", "people.inbox:app", Section.DAILY),
     _commands(
         "jobs.job_changes:app",
         "stop",

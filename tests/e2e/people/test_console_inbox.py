@@ -11,13 +11,22 @@ from tests.e2e.conftest import Visit
 from tests.e2e.console import BUILT, NOT_BUILT
 from tests.integration.api import api_server
 from tests.servers.corral_server import CorralServer
+from tests.servers.smtp import SmtpServer
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not BUILT.exists(), reason=NOT_BUILT)]
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[CorralServer]:
-    with api_server("--virtual-gpus", "2xA10", users=("ann",)) as running:
+def mails() -> Iterator[SmtpServer]:
+    with SmtpServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def server(mails: SmtpServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CorralServer]:
+    config = tmp_path_factory.mktemp("inbox") / "corral.yaml"
+    config.write_text(f"notification: {{personal_mail: '{mails.url}'}}\n")
+    with api_server("--virtual-gpus", "2xA10", "--config", str(config), users=("ann",)) as running:
         yield running
 
 
@@ -47,3 +56,32 @@ def test_a_failure_appears_at_once_is_read_and_unwanted_kinds_are_left_out(visit
     page.goto("/inbox", wait_until="domcontentloaded")
     page.get_by_role("table", name="Inbox").get_by_role("link", name="breaks-soon has failed").click()
     expect(page.get_by_role("heading", name="breaks-soon", level=1)).to_be_visible()
+
+
+def test_a_mail_address_is_confirmed_and_tested_where_kinds_are_chosen(visit: Visit, mails: SmtpServer) -> None:
+    page = visit("ann").open("/settings?tab=inbox", "Settings")
+    expect(page.get_by_text("Your inbox is only here")).to_be_visible()
+    page.get_by_role("button", name="New channel").click()
+    form = page.get_by_role("dialog", name="New channel")
+    form.get_by_label("Name").fill("phone")
+    form.get_by_label("Mail address").fill("ann@example.org")
+    form.get_by_role("checkbox", name="started").uncheck()
+    form.get_by_role("button", name="Create").click()
+    expect(page.get_by_text("A code was mailed to ann@example.org")).to_be_visible()
+    code = page.get_by_label("Code that was mailed to ann@example.org")
+    code.fill("0000")
+    page.get_by_role("button", name="Confirm").click()
+    expect(page.get_by_text("this is not the code that was mailed last")).to_be_visible()
+    code.fill(mails.bodies()[-1].split()[0])
+    page.get_by_role("button", name="Confirm").click()
+    expect(page.get_by_text("ann@example.org is confirmed")).to_be_visible()
+    page.get_by_role("button", name="Test phone").click()
+    expect(page.get_by_text("phone accepted the test message.")).to_be_visible()
+    assert mails.subjects == ["[corral] Confirm your address", "[corral] Test message"]
+    page.get_by_role("button", name="New channel").click()
+    form.get_by_label("Name").fill("inner")
+    form.get_by_role("combobox", name="Kind").click()
+    page.get_by_role("option", name="Discord").click()
+    form.get_by_label("Webhook URL").fill("https://127.0.0.1/admin")
+    form.get_by_role("button", name="Create").click()
+    expect(form.get_by_text("is inside of this network")).to_be_visible()

@@ -7,22 +7,28 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from corral.cli.people import inbox_channels
 from corral.cli.terminal import formats
-from corral.cli.terminal.terminal import Section, Terminal, command
+from corral.cli.terminal.terminal import Terminal, default_command
 
 if TYPE_CHECKING:
     from corral.client.views import InboxItemView
 
-app = typer.Typer()
+app = typer.Typer(help="Show what happened to your jobs, volumes and shares.")
+app.add_typer(inbox_channels.app, name="channels")
 
 TITLES = ("AT", "NEW!", "WHAT", "SUBJECT", "NAME~", "TEXT~")
 
 
-@command(
+@default_command(
     app,
-    "inbox",
-    section=Section.DAILY,
-    examples=["corral inbox", "corral inbox --all", "corral inbox --keep", "corral inbox --mute started --mute ended"],
+    examples=[
+        "corral inbox",
+        "corral inbox --all",
+        "corral inbox --keep",
+        "corral inbox --mute started --mute ended",
+        "corral inbox channels",
+    ],
 )
 def inbox(
     terminal: Terminal,

@@ -26,6 +26,7 @@ CREATING_PATHS = (
     r"/jobs:array",
     r"/jobs:batch",
     r"/maintenance-windows",
+    r"/me/inbox/channels",
     r"/me/ssh-keys",
     r"/me/tokens",
     r"/object-stores",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from corral.client.http.transport import Transport
+from corral.client.http.transport import Transport, segment
 
 if TYPE_CHECKING:
-    from corral.client.views import InboxStateView, InboxView
+    from corral.client.views import InboxChannelsView, InboxChannelView, InboxStateView, InboxView
 
 
 class Inbox:
@@ -27,3 +27,28 @@ class Inbox:
     def mute(self, kinds: Sequence[str]) -> InboxStateView:
         """The kinds that are not wanted; all others are shown."""
         return cast("InboxStateView", self._transport.put("/me/inbox/settings", {"muted": list(kinds)}))
+
+    def channels(self) -> InboxChannelsView:
+        """Where the inbox is also sent."""
+        return cast("InboxChannelsView", self._transport.get("/me/inbox/channels"))
+
+    def create_channel(self, body: dict[str, Any]) -> InboxChannelView:
+        return cast("InboxChannelView", self._transport.post("/me/inbox/channels", body))
+
+    def edit_channel(self, name: str, changes: dict[str, Any]) -> InboxChannelView:
+        return cast("InboxChannelView", self._transport.patch(f"/me/inbox/channels/{segment(name)}", changes))
+
+    def delete_channel(self, name: str) -> None:
+        self._transport.delete(f"/me/inbox/channels/{segment(name)}")
+
+    def renew_code(self, name: str) -> InboxChannelView:
+        """Mail another code to the address."""
+        return cast("InboxChannelView", self._transport.post(f"/me/inbox/channels/{segment(name)}/code"))
+
+    def confirm_channel(self, name: str, code: str) -> InboxChannelView:
+        body = {"code": code}
+        return cast("InboxChannelView", self._transport.post(f"/me/inbox/channels/{segment(name)}/confirm", body))
+
+    def test_channel(self, name: str) -> InboxChannelView:
+        """Send a test message; the error of the result says whether it was accepted."""
+        return cast("InboxChannelView", self._transport.post(f"/me/inbox/channels/{segment(name)}/test"))

@@ -111,6 +111,58 @@ class GroupView(TypedDict):
     created_at: str
 
 
+class InboxChannelCode(TypedDict):
+    #: The code that was mailed to the address.
+    code: str
+
+
+PersonalChannelKind = Literal["mail", "webhook", "slack", "discord", "teams"]
+
+
+class InboxChannelCreate(TypedDict):
+    name: str
+    kind: PersonalChannelKind
+    #: A mail address, or the https URL of a chat's webhook. Stored encrypted and never shown again.
+    address: str
+    #: Any of: started, ended, failed, preempted, estimate, idle, stalled, storage, quota, shared, fleet. Empty:
+    #: everything that the inbox shows.
+    kinds: NotRequired[list[str]]
+
+
+class InboxChannelEdit(TypedDict):
+    """Fields that are left out keep their values."""
+
+    enabled: NotRequired[bool]
+    #: Any of: started, ended, failed, preempted, estimate, idle, stalled, storage, quota, shared, fleet. Empty:
+    #: everything that the inbox shows.
+    kinds: NotRequired[list[str]]
+
+
+class InboxChannelView(TypedDict):
+    """Where items of the caller's inbox are also sent. The address is stored, but never returned whole."""
+
+    name: str
+    kind: PersonalChannelKind
+    #: The address without its secrets.
+    address: str
+    #: Any of: started, ended, failed, preempted, estimate, idle, stalled, storage, quota, shared, fleet. Empty:
+    #: everything that the inbox shows.
+    kinds: list[str]
+    enabled: bool
+    #: False until the code that was mailed to the address is typed.
+    confirmed: bool
+    created_at: str
+    sent_at: str | None
+    #: Why the last message was not accepted; empty if it was.
+    error: str
+
+
+class InboxChannelsView(TypedDict):
+    items: list[InboxChannelView]
+    #: The kinds of channels that operators allow.
+    allowed: list[PersonalChannelKind]
+
+
 class InboxRead(TypedDict):
     #: Id of the newest item that was read.
     until: int

@@ -11,7 +11,7 @@ from corral.control.datasets import datasets
 from corral.control.errors import InUse, Invalid, NotFound, SignedOut, Taken, WrongState
 from corral.control.jobs import images
 from corral.control.live.unit_of_work import PLATFORM, Caller, Work
-from corral.control.people import budgets, first_steps, permissions, quotas, secrets, user_inbox
+from corral.control.people import budgets, first_steps, inbox_channels, permissions, quotas, secrets, user_inbox
 from corral.control.people.operators import reachable_operators, require_operator
 from corral.control.ports import Transaction
 from corral.control.records import (
@@ -162,6 +162,7 @@ def delete_user(work: Work, caller: Caller, name: str) -> None:
     datasets.forget(work, ShareKind.USER, name)
     reservations.forget_user(work, name)
     user_inbox.forget(work, name)
+    inbox_channels.forget(work, name)
     first_steps.forget(work, name)
     work.tx.people.delete_user(name)
     work.record(caller, "user.deleted", name, owner=name)

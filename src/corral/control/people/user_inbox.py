@@ -82,7 +82,7 @@ def state_of(tx: Transaction, user: str) -> InboxState:
 def page(tx: Transaction, user: str, *, unread_only: bool, cursor: str | None, limit: int) -> InboxPage:
     """Newest first. Raises ValueError for a bad cursor."""
     state = state_of(tx, user)
-    where = _where(user, state)
+    where = where_of(user, state)
     unread = replace(where, after_id=state.read_until)
     found = tx.events.page(unread if unread_only else where, cursor=cursor, limit=limit)
     jobs = {event.subject for event in found.items if event.action.startswith("job.")}
@@ -127,7 +127,8 @@ def note_shares(
             work.record(SYSTEM, f"{noun}.share-received", subject, owner=user, detail=detail)
 
 
-def _where(user: str, state: InboxState) -> EventFilter:
+def where_of(user: str, state: InboxState) -> EventFilter:
+    """The events that the inbox of the user shows."""
     wanted = tuple(action for action, kind in KINDS.items() if kind.value not in state.muted)
     return EventFilter(owner=user, actions=wanted, not_by=user)
 

@@ -205,3 +205,47 @@ class SecretRecord:
     #: the user who stored the present value, and the time
     set_by: str = ""
     set_at: float = 0.0
+
+
+class PersonalChannelKind(StrEnum):
+    MAIL = "mail"
+    #: a URL that gets JSON
+    WEBHOOK = "webhook"
+    #: also Mattermost and Rocket.Chat
+    SLACK = "slack"
+    DISCORD = "discord"
+    TEAMS = "teams"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PersonalChannelRecord:
+    """Where items of one user's inbox are sent."""
+
+    user: str
+    name: str
+    kind: PersonalChannelKind
+    #: a mail address or a URL, encrypted; never shown
+    address: str
+    #: the address without its secrets
+    shown: str
+    #: the kinds of items that are sent; empty: all that the inbox shows
+    kinds: tuple[str, ...] = ()
+    enabled: bool = True
+    created_at: float = 0.0
+    #: a digest of the code that was mailed; empty: the address is confirmed
+    code_digest: str = ""
+    #: when the code stops being valid
+    code_until: float = 0.0
+    wrong_codes: int = 0
+    #: the id of the last event that was sent or given up
+    sent_until: int = 0
+    #: tries of the message that is sent now, and when it may be tried next
+    tries: int = 0
+    next_try_at: float = 0.0
+    sent_at: float | None = None
+    #: of the last try; empty if it succeeded
+    error: str = ""
+
+    @property
+    def is_confirmed(self) -> bool:
+        return not self.code_digest

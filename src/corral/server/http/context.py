@@ -44,6 +44,7 @@ from corral.server.http.problems import stopping
 from corral.server.jobs.curve_files import CurveFiles
 from corral.server.jobs.git_sources import GitSources
 from corral.server.monitoring.server_metrics import ServerMetrics
+from corral.server.people.personal_sender import PersonalSender
 from corral.server.reports.report_worker import ReportWorker
 from corral.server.scheduling.estimate_worker import EstimateWorker
 from corral.server.settings.disk_limits import DiskLimits
@@ -134,6 +135,8 @@ class ServerContext:
     audit: AuditNotes
     #: encrypts secrets for the store
     box: SecretBox
+    #: sends to channels of users
+    personal_sender: PersonalSender
     #: looks up commits of Git repositories
     git_sources: GitSources
     #: signing in with providers

@@ -24,7 +24,7 @@ def show_settings(settings: Settings) -> list[SettingLine]:
     lines = [SettingLine(key="home", value=str(settings.home), source=settings.sources.get("home", "default"))]
     for key, value in _leaves(settings.model_dump(mode="json", include=set(SettingsFile.model_fields)), ()):
         shown = without_password(value) if key[-1] in ("database", "metrics") else value
-        if "channels" in key:
+        if "channels" in key or "personal_mail" in key:
             # Any part of such an address may be the secret: only its kind is shown.
             shown = _kind_of_address(value)
         lines.append(SettingLine(key=dotted(key), value=shown, source=_source(settings.sources, key)))

@@ -22,7 +22,7 @@ from corral.control.live.controller import Controller
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import SYSTEM, Work
 from corral.control.live.worker import log_failure
-from corral.control.people import secrets, sign_in_providers, user_accounts
+from corral.control.people import inbox_channels, secrets, sign_in_providers, user_accounts
 from corral.control.ports import ServerRecord
 from corral.control.records import UserRecord
 from corral.control.storage import object_stores
@@ -39,6 +39,7 @@ from corral.server.events.event_texts import EventTexts
 from corral.server.http.app import VERSION, build_app
 from corral.server.http.context import ServerContext
 from corral.server.jobs.curve_files import CurveFiles
+from corral.server.people import personal_sender
 from corral.server.settings.settings import FIRST_USER, Settings
 from corral.server.storage.readers import Readers
 from corral.server.storage.store_reads import StoreReads
@@ -161,6 +162,7 @@ def context_of(
         throttle=_throttle(settings),
         audit=AuditNotes(written_by(controller)),
         box=box,
+        personal_sender=base.personal_sender,
         git_sources=base.git_sources,
         sign_in=SignIn(box=box, clock=clock),
         feed=base.feed,
@@ -275,6 +277,10 @@ def _renew_secrets(context: ServerContext, base: Foundation) -> None:
         context.controller.execute(sign_in_providers.renew_secrets, renewed).result(_START_SECONDS)
     if own := base.secret_orders.renewed():
         context.controller.execute(secrets.renew, own).result(_START_SECONDS)
+    with context.store.read() as tables:
+        addresses = personal_sender.renewed(context.box, tables.personal_channels.all())
+    if addresses:
+        context.controller.execute(inbox_channels.renew_secrets, addresses).result(_START_SECONDS)
     if logins := base.image_orders.renewed():
         context.controller.execute(images.renew_secrets, logins).result(_START_SECONDS)
     if tokens := renewed_tokens(context.store, context.box):

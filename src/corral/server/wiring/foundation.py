@@ -34,6 +34,8 @@ from corral.server.jobs.git_sources import GitSources
 from corral.server.jobs.image_orders import ImageOrders
 from corral.server.jobs.preset_files import install_helpers
 from corral.server.monitoring.server_metrics import ServerMetrics
+from corral.server.people.outside_posts import OutsidePosts
+from corral.server.people.personal_sender import PersonalSender
 from corral.server.people.secret_orders import SecretOrders
 from corral.server.settings.disk_limits import DiskLimits, disk_limits
 from corral.server.settings.settings import Settings
@@ -52,6 +54,7 @@ from corral.stores.jobs.checkpoints import DirectoryCheckpoints
 from corral.stores.jobs.job_directories import DirectoryWorkspace
 from corral.stores.workbenches.workbench_directories import DirectoryWorkbenches
 from corral.stores.workbenches.workbench_keys import WorkbenchKeys
+from corral.telemetry.notices import AppriseNotifier
 
 log = logging.getLogger("corral.server")
 
@@ -87,6 +90,7 @@ class Foundation:
     workbenches: WorkbenchWatch
     volume_upkeep: VolumeUpkeep
     secret_orders: SecretOrders
+    personal_sender: PersonalSender
     git_sources: GitSources
     image_orders: ImageOrders
     mount_orders: MountOrders
@@ -198,6 +202,14 @@ def built(
         ),
         secret_orders=SecretOrders(
             controller=controller, store=store, box=box, workspace=workspace, home=settings.home
+        ),
+        personal_sender=PersonalSender(
+            box=box,
+            notifier=AppriseNotifier(),
+            posts=OutsidePosts(settings.notification.personal_hook_hosts),
+            mail=settings.notification.personal_mail,
+            takes_hooks=settings.notification.personal_hooks,
+            public_url=settings.server.public_url,
         ),
         git_sources=GitSources(store=store, box=box, settings=settings.git, home=settings.home),
         image_orders=ImageOrders(store=store, box=box),

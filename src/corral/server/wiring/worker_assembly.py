@@ -15,6 +15,7 @@ from corral.server.jobs.checkpoint_watch import CheckpointWatch
 from corral.server.jobs.pace_watch import PaceWatch
 from corral.server.monitoring.check_worker import CheckWorker
 from corral.server.people.budget_worker import BudgetWorker
+from corral.server.people.channel_worker import ChannelWorker
 from corral.server.reports.report_worker import ReportWorker
 from corral.server.scheduling.defragmentation_worker import DefragmentationWorker
 from corral.server.scheduling.estimate_worker import EstimateWorker
@@ -101,6 +102,7 @@ def _all_workers(base: Foundation, workers: Workers) -> Sequence[Worker]:
         workers.operation_runner,
         BackupWorker(settings, clock),
         BudgetWorker(controller=controller, clock=clock),
+        ChannelWorker(controller=controller, store=store, sender=base.personal_sender, clock=clock),
         base.secret_orders,
         CheckWorker(
             controller=controller,

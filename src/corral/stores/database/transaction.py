@@ -25,6 +25,7 @@ from corral.control.ports import (
     MaintenanceTable,
     MetaTable,
     PeopleTable,
+    PersonalChannelTable,
     ProviderTable,
     ReceiptTable,
     ReportTable,
@@ -54,6 +55,7 @@ from corral.stores.monitoring.gpu_health import SqlHealthTable
 from corral.stores.monitoring.usage import SqlUsageTable
 from corral.stores.people.budgets import SqlBudgetTable
 from corral.stores.people.credentials import SqlCredentialTable, SqlSshKeyTable
+from corral.stores.people.personal_channels import SqlPersonalChannelTable
 from corral.stores.people.scores import SqlMetaTable, SqlScoreTable
 from corral.stores.people.secrets import SqlSecretTable
 from corral.stores.people.sign_in_providers import SqlProviderTable
@@ -82,6 +84,7 @@ class SqlTransaction:
     catalog: CatalogTable
     ssh_keys: SshKeyTable
     secrets: SecretTable
+    personal_channels: PersonalChannelTable
     app_shares: AppShareTable
     images: ImageTable
     providers: ProviderTable
@@ -116,6 +119,7 @@ class SqlTransaction:
         self.catalog = SqlCatalogTable(connection)
         self.ssh_keys = SqlSshKeyTable(connection)
         self.secrets = SqlSecretTable(connection)
+        self.personal_channels = SqlPersonalChannelTable(connection)
         self.app_shares = SqlAppShareTable(connection)
         self.images = SqlImageTable(connection)
         self.providers = SqlProviderTable(connection)

@@ -7,6 +7,7 @@ import { INBOX_KINDS } from "@/api/enumerations";
 import { useAction } from "@/api/useAction";
 import { remember } from "@/app/storage";
 import { BROWSER_INBOX, wantsBrowser } from "@/app/shell/inboxNotice";
+import { ChannelsPanel } from "@/pages/people/inbox/ChannelsPanel";
 import { kinds, texts } from "@/pages/people/inbox/texts";
 import { Panel } from "@/parts/Panel";
 import { useTexts } from "@/texts/texts";
@@ -15,6 +16,7 @@ export function InboxTab() {
   return (
     <Stack gap="sm">
       <Kinds />
+      <ChannelsPanel />
       <Browser />
     </Stack>
   );

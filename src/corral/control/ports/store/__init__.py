@@ -35,6 +35,7 @@ from corral.control.ports.store.jobs import (
 from corral.control.ports.store.people import (
     CredentialTable,
     PeopleTable,
+    PersonalChannelTable,
     ProviderTable,
     SecretTable,
     SshKeyTable,
@@ -78,6 +79,7 @@ __all__ = [
     "NameTaken",
     "OutcomeUnknown",
     "PeopleTable",
+    "PersonalChannelTable",
     "Place",
     "ProviderTable",
     "ReceiptTable",

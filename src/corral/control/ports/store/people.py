@@ -11,6 +11,7 @@ from corral.control.records import (
     GroupRecord,
     IdentityRecord,
     PermissionGroupRecord,
+    PersonalChannelRecord,
     ProviderRecord,
     QuotaRecord,
     SecretRecord,
@@ -84,6 +85,21 @@ class SecretTable(Protocol):
         """Insert or replace by owner and name."""
 
     def delete(self, owner: Account, name: str) -> None: ...
+
+
+class PersonalChannelTable(Protocol):
+    """Where items of users' inboxes are sent."""
+
+    def all(self) -> list[PersonalChannelRecord]:
+        """Sorted by user and name."""
+
+    def of_user(self, user: str) -> list[PersonalChannelRecord]:
+        """Sorted by name."""
+
+    def save(self, channel: PersonalChannelRecord) -> None:
+        """Insert or replace by user and name."""
+
+    def delete(self, user: str, name: str) -> None: ...
 
 
 class ProviderTable(Protocol):

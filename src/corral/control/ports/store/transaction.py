@@ -21,7 +21,14 @@ from corral.control.ports.store.jobs import (
     ScoreTable,
     UsageTable,
 )
-from corral.control.ports.store.people import CredentialTable, PeopleTable, ProviderTable, SecretTable, SshKeyTable
+from corral.control.ports.store.people import (
+    CredentialTable,
+    PeopleTable,
+    PersonalChannelTable,
+    ProviderTable,
+    SecretTable,
+    SshKeyTable,
+)
 from corral.control.ports.store.scheduling import EstimateTable, MaintenanceTable, ReservationTable
 from corral.control.ports.store.volumes import VolumeTable
 from corral.control.ports.store.whatif import ShadowTable, SimulationTable
@@ -65,6 +72,7 @@ class Transaction(Protocol):
     catalog: CatalogTable
     ssh_keys: SshKeyTable
     secrets: SecretTable
+    personal_channels: PersonalChannelTable
     app_shares: AppShareTable
     images: ImageTable
     providers: ProviderTable

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from corral.control.people.user_inbox import KINDS, InboxKind, InboxPage, InboxState
-from corral.control.records import EventRecord
-from corral.server.schemas.base import Body, View, rfc3339
+from corral.control.records import EventRecord, PersonalChannelKind, PersonalChannelRecord
+from corral.server.schemas.base import Body, Label, Text, View, rfc3339, rfc3339_or_none
 
 
 class InboxItemView(View):
@@ -43,6 +43,64 @@ class InboxRead(Body):
 class InboxSettings(Body):
     muted: Annotated[list[str], Field(max_length=len(InboxKind))] = Field(
         description=f"Any of: {', '.join(InboxKind)}."
+    )
+
+
+Kinds = Annotated[list[str], Field(max_length=len(InboxKind))]
+KINDS_TEXT = f"Any of: {', '.join(InboxKind)}. Empty: everything that the inbox shows."
+Code = Annotated[Text, Field(min_length=1, max_length=20)]
+
+
+class InboxChannelView(View):
+    """Where items of the caller's inbox are also sent. The address is stored, but never returned whole."""
+
+    name: str
+    kind: PersonalChannelKind
+    address: str = Field(description="The address without its secrets.")
+    kinds: list[str] = Field(description=KINDS_TEXT)
+    enabled: bool
+    confirmed: bool = Field(description="False until the code that was mailed to the address is typed.")
+    created_at: str
+    sent_at: str | None
+    error: str = Field(description="Why the last message was not accepted; empty if it was.")
+
+
+class InboxChannelsView(View):
+    items: list[InboxChannelView]
+    allowed: list[PersonalChannelKind] = Field(description="The kinds of channels that operators allow.")
+
+
+class InboxChannelCreate(Body):
+    name: Label
+    kind: PersonalChannelKind = Field(strict=False)
+    address: Annotated[Text, Field(min_length=1, max_length=2000)] = Field(
+        description="A mail address, or the https URL of a chat's webhook. Stored encrypted and never shown again."
+    )
+    kinds: Kinds = Field(default_factory=list, description=KINDS_TEXT)
+
+
+class InboxChannelEdit(Body):
+    """Fields that are left out keep their values."""
+
+    kinds: Kinds = Field(default_factory=list, description=KINDS_TEXT)
+    enabled: bool = True
+
+
+class InboxChannelCode(Body):
+    code: Code = Field(description="The code that was mailed to the address.")
+
+
+def inbox_channel_view(channel: PersonalChannelRecord) -> InboxChannelView:
+    return InboxChannelView(
+        name=channel.name,
+        kind=channel.kind,
+        address=channel.shown,
+        kinds=list(channel.kinds),
+        enabled=channel.enabled,
+        confirmed=channel.is_confirmed,
+        created_at=rfc3339(channel.created_at),
+        sent_at=rfc3339_or_none(channel.sent_at),
+        error=channel.error,
     )
 
 

@@ -10,6 +10,7 @@ from corral.core.monitoring.checks import USUAL, Check
 from corral.server.settings.sections.section_base import Fraction, Section, Texts
 from corral.server.settings.sections.section_rules import (
     each_readable_by,
+    readable_by,
 )
 from corral.telemetry.scraper import readable_target
 
@@ -110,8 +111,22 @@ class MonitoringSettings(Section):
     checks: CheckSettings = CheckSettings()
 
 
+def mail_server(url: str) -> str:
+    """Raises ValueError unless it is an Apprise URL of a mail server."""
+    if not url.startswith(("mailto://", "mailtos://")):
+        raise ValueError("must be an Apprise URL of a mail server: mailtos://user:password@mail.example.org")
+    return url
+
+
 class NotificationSettings(Section):
     #: Apprise URLs of channels that get all notices: config-1, config-2, …
     channels: Texts = ()
+    #: Apprise URL of the mail server that sends users the items of their inbox, such as
+    #: mailtos://user:password@mail.example.org?from=corral@example.org; null: users get no mail
+    personal_mail: Annotated[str, readable_by(mail_server)] | None = None
+    #: users may have their inbox sent to chats and URLs outside of this network
+    personal_hooks: bool = True
+    #: hosts and networks inside that those URLs may reach, too: chat.example.org, *.example.org, 10.1.0.0/16
+    personal_hook_hosts: Texts = ()
     #: number of free GPUs of a pool that causes a notice; only when it is set
     gpu_available_threshold: Annotated[int, Field(ge=0, le=1_000_000)] = 1
