@@ -66,7 +66,8 @@ EVENTS_HEAD = """\
 
 Every event of the audit log, by the kind of its subject. `corral events`, `GET /events` and the console's page Events
 list them; `GET /stream` sends them as they happen. An event has an id, a time, the user who caused it (or `corral`),
-the subject, and details. Who sees which: [permissions](permissions.md). `…` stands for a word that the event is made with, such as the job's new state.
+the subject, and details. Who sees which: [permissions](permissions.md).
+`…` stands for a word that the event is made with, such as the job's new state.
 """
 
 

@@ -14,6 +14,9 @@ const dark: MantineColorsTuple = [
   "#0a0f18",
 ];
 
+// The head of a dialog is no second banner of the page.
+const attributes = { header: { role: "none" } };
+
 export const theme = createTheme({
   primaryColor: "blue",
   // Dark enough for white text on it, in both schemes.
@@ -32,11 +35,11 @@ export const theme = createTheme({
     Button: { defaultProps: { size: "xs" } },
     TextInput: { defaultProps: { size: "sm" } },
     Tooltip: { defaultProps: { withArrow: true, openDelay: 250, multiline: true, maw: 360 } },
-    Drawer: { defaultProps: { position: "right", size: "md", padding: "lg" } },
+    Drawer: { defaultProps: { position: "right", size: "md", padding: "lg", attributes } },
     // Its placeholder for the focus is something that a menu may not contain.
     Menu: { defaultProps: { withInitialFocusPlaceholder: false } },
     // Browsers leave two pixels beside it, which puts its border out of line with everything else.
     Fieldset: { defaultProps: { mx: 0 } },
-    Modal: { defaultProps: { centered: true } },
+    Modal: { defaultProps: { centered: true, attributes } },
   },
 });

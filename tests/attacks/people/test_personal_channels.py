@@ -1,4 +1,4 @@
-"""Personal channels as a way in: to ports of the server, to mailboxes of others, and to what others are told."""
+"""Personal channels as a way in: to ports of the server and to mailboxes of others."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_urls_of_operators_channels_are_no_addresses(http: httpx.Client, address
     assert created(http, "inner", "mail", address).status_code == 422
 
 
-def test_a_mailbox_of_somebody_else_gets_one_code_and_nothing_more(place: Place, http: httpx.Client) -> None:
+def test_a_mailbox_of_another_person_gets_one_code_and_nothing_more(place: Place, http: httpx.Client) -> None:
     before = len(place.mail.subjects)
     made = created(http, "other", "mail", "victim@example.org").raise_for_status().json()
     assert (made["confirmed"], made["error"]) == (False, "")

@@ -73,7 +73,7 @@ class ChannelItem:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChannelMessage:
-    """What one message says. A test message has no items."""
+    """The content of one message. A test message has no items."""
 
     channel: PersonalChannelRecord
     items: tuple[ChannelItem, ...] = ()

@@ -243,7 +243,7 @@ class PersonalChannelRecord:
     tries: int = 0
     next_try_at: float = 0.0
     sent_at: float | None = None
-    #: of the last try; empty if it succeeded
+    #: error of the last try; empty if it succeeded
     error: str = ""
 
     @property

@@ -145,7 +145,7 @@ def new_code() -> str:
 
 
 def digest_of(user: str, name: str, code: str) -> str:
-    """What is stored of a code."""
+    """The stored form of a code."""
     return hashlib.sha256(f"{user}\0{name}\0{code}".encode()).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""What personal channels get, and who is called by it."""
+"""Messages to personal channels: their recipients and their text."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_an_address_is_one_recipient(tmp_path: Path, address: str) -> None:
         sender_of(tmp_path)[0].check(PersonalChannelKind.MAIL, address)
 
 
-def test_names_of_things_call_nobody_in_chats(tmp_path: Path) -> None:
+def test_names_of_things_notify_no_one_else_in_chats(tmp_path: Path) -> None:
     sender, _, posts = sender_of(tmp_path)
     name = "<!channel> <https://evil.example|click> @everyone\n[x](y)"
     for kind in (PersonalChannelKind.SLACK, PersonalChannelKind.DISCORD, PersonalChannelKind.TEAMS):

@@ -1,5 +1,5 @@
 /** A channel to add or to change. Its address goes to the server once and is never shown again. */
-import { Button, Select, Switch, Text, Textarea, TextInput } from "@mantine/core";
+import { Button, Select, Switch, Textarea, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { useState } from "react";
 
@@ -12,6 +12,7 @@ import { AddressFields } from "@/pages/alerts/channels/AddressFields";
 import { texts } from "@/pages/alerts/channels/texts";
 import { useConfirm } from "@/parts/confirm";
 import { FormDrawer } from "@/parts/FormDrawer";
+import { HintedGroup } from "@/parts/HintedGroup";
 import { common, states } from "@/texts/common";
 import { useFormAction } from "@/parts/useFormAction";
 import { useTexts } from "@/texts/texts";
@@ -89,10 +90,9 @@ export function ChannelForm({ channel, onClose }: { channel?: ChannelView; onClo
             data={KINDS.map((value) => ({ value, label: t(value) }))}
             {...form.getInputProps("kind")}
           />
-          <AddressFields form={form} />
-          <Text size="xs" c="dimmed">
-            {t("secretHint")}
-          </Text>
+          <HintedGroup label={t("address")} hint={t("secretHint")}>
+            <AddressFields form={form} />
+          </HintedGroup>
         </>
       ) : (
         <TextInput

@@ -10,6 +10,7 @@ import { draftOf, labelFault, labelTexts, matching, type Draft, type Flavor } fr
 import { useSaveFlavor } from "@/pages/fleet/flavors/useFlavorAdmin";
 import { texts } from "@/pages/fleet/flavors/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
+import { HintedGroup } from "@/parts/HintedGroup";
 import { common } from "@/texts/common";
 import { useTexts } from "@/texts/texts";
 
@@ -67,14 +68,13 @@ export function FlavorForm({ flavor, taken, nodes, onClose }: FlavorFormProps) {
         clearable
         {...form.getInputProps("labels")}
       />
-      <Group grow align="flex-start">
-        <NumberInput label={t("cpusPerGpu")} min={0} decimalScale={3} {...form.getInputProps("cpusPerGpu")} />
-        <NumberInput label={t("memoryPerGpu")} suffix=" GiB" min={0} {...form.getInputProps("memoryGibPerGpu")} />
-        <NumberInput label={t("defaultGpus")} min={0} allowDecimal={false} {...form.getInputProps("defaultGpus")} />
-      </Group>
-      <Text size="xs" c="dimmed">
-        {t("perGpuHint")}
-      </Text>
+      <HintedGroup label={t("perGpu")} hint={t("perGpuHint")}>
+        <Group grow align="flex-start">
+          <NumberInput label={t("cpusPerGpu")} min={0} decimalScale={3} {...form.getInputProps("cpusPerGpu")} />
+          <NumberInput label={t("memoryPerGpu")} suffix=" GiB" min={0} {...form.getInputProps("memoryGibPerGpu")} />
+          <NumberInput label={t("defaultGpus")} min={0} allowDecimal={false} {...form.getInputProps("defaultGpus")} />
+        </Group>
+      </HintedGroup>
       <Textarea
         label={c("description")}
         autosize

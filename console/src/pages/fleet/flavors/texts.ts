@@ -46,6 +46,7 @@ export const texts = defineTexts({
   cpusPerGpu: ["CPUs per GPU", "每个 GPU 的 CPU"],
   memoryPerGpu: ["Memory per GPU", "每个 GPU 的内存"],
   defaultGpus: ["GPUs by default", "默认 GPU 数"],
+  perGpu: ["What is added to jobs", "为作业补充的资源"],
   perGpuHint: [
     "Used for what a job leaves out: CPUs, memory, or the number of GPUs. 0 adds nothing.",
     "用于作业未指定的部分：CPU、内存或 GPU 数。0 表示不添加。",

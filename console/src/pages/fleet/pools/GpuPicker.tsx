@@ -1,7 +1,7 @@
 /** The free GPUs, by node, of which a new pool is made: one model only. */
 import { Button, Checkbox, Group, Input, ScrollArea, Stack, Text, TextInput } from "@mantine/core";
 import { Search } from "lucide-react";
-import { useMemo, useState, type ReactNode } from "react";
+import { useId, useMemo, useState, type ReactNode } from "react";
 
 import { grouped, type Gpu } from "@/pages/fleet/pools/fleet";
 import { texts } from "@/pages/fleet/pools/texts";
@@ -16,6 +16,7 @@ interface GpuPickerProps {
 
 export function GpuPicker({ gpus, chosen, onChange, error }: GpuPickerProps) {
   const t = useTexts(texts);
+  const id = useId();
   const [search, setSearch] = useState("");
   const free = useMemo(() => gpus.filter((gpu) => !gpu.isHeld), [gpus]);
   const picked = new Set(chosen);
@@ -29,7 +30,16 @@ export function GpuPicker({ gpus, chosen, onChange, error }: GpuPickerProps) {
   const toggle = (ids: readonly string[], isOn: boolean) =>
     onChange(isOn ? [...new Set([...chosen, ...ids])] : chosen.filter((id) => !ids.includes(id)));
   return (
-    <Input.Wrapper label={t("chooseGpus")} description={t("gpusHint")} error={error}>
+    <Input.Wrapper
+      id={id}
+      role="group"
+      labelElement="div"
+      label={t("chooseGpus")}
+      description={t("gpusHint")}
+      error={error}
+      aria-labelledby={`${id}-label`}
+      aria-describedby={`${id}-description`}
+    >
       {free.length === 0 ? (
         <Text size="sm" c="dimmed" mt="xs">
           {t("noFreeGpus")}

@@ -1,5 +1,5 @@
 /** The kinds of items that a user receives, and whether the browser shows them too. */
-import { Stack, Switch, Text } from "@mantine/core";
+import { SimpleGrid, Stack, Switch, Text } from "@mantine/core";
 import { useState } from "react";
 
 import { $api, api, sent, type Schema } from "@/api/client";
@@ -39,7 +39,7 @@ function Kinds() {
       <Text size="sm" c="dimmed" mb="sm">
         {t("kindsHint")}
       </Text>
-      <Stack gap="xs">
+      <SimpleGrid cols={{ base: 1, xs: 2, md: 3, xl: 4 }} spacing="xs">
         {INBOX_KINDS.map((one) => (
           <Switch
             key={one}
@@ -51,7 +51,7 @@ function Kinds() {
             }
           />
         ))}
-      </Stack>
+      </SimpleGrid>
     </Panel>
   );
 }

@@ -3,7 +3,6 @@ import type { Schema } from "@/api/client";
 import type { VolumeType } from "@/pages/storage/volumes/volume";
 import { texts } from "@/pages/storage/volumes/texts";
 import { HeldBar } from "@/parts/HeldBar";
-import { Text } from "@mantine/core";
 import { volumeTypes } from "@/texts/common";
 import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";
@@ -12,12 +11,7 @@ export function QuotaLine({ type, held, asked }: { type: VolumeType; held: Schem
   const t = useTexts(texts);
   const typeLabel = useTexts(volumeTypes);
   const { bytes } = useFormat();
-  if (held.limit === null)
-    return (
-      <Text size="xs" c="dimmed">
-        {t("quotaNone", { held: bytes(held.held) })}
-      </Text>
-    );
+  if (held.limit === null) return <>{t("quotaNone", { held: bytes(held.held) })}</>;
   const said = t("quotaLine", { held: bytes(held.held), asked: bytes(asked), limit: bytes(held.limit) });
   return <HeldBar label={t("quotaOf", { type: typeLabel(type) })} held={held} asked={asked} said={said} />;
 }

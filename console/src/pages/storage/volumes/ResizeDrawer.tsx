@@ -7,6 +7,7 @@ import { sizeError } from "@/pages/storage/volumes/size";
 import type { Volume } from "@/pages/storage/volumes/volume";
 import { texts } from "@/pages/storage/volumes/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
+import { HintedGroup } from "@/parts/HintedGroup";
 import { useFormAction } from "@/parts/useFormAction";
 import { useFormat } from "@/texts/format";
 import { parseSize, sizeText } from "@/texts/sizes";
@@ -40,14 +41,18 @@ export function ResizeDrawer({ volume, onClose }: { volume: Volume; onClose: () 
       {...save}
       submitLabel={t("resize")}
     >
-      <TextInput
+      <HintedGroup
         label={t("newSize")}
-        description={t("sizeHint")}
-        withAsterisk
-        data-autofocus
-        {...form.getInputProps("size")}
-      />
-      {held !== undefined && <QuotaLine type={volume.type} held={held} asked={Math.max(0, asked)} />}
+        hint={held !== undefined && <QuotaLine type={volume.type} held={held} asked={Math.max(0, asked)} />}
+      >
+        <TextInput
+          label={t("newSize")}
+          description={t("sizeHint")}
+          withAsterisk
+          data-autofocus
+          {...form.getInputProps("size")}
+        />
+      </HintedGroup>
     </FormDrawer>
   );
 }

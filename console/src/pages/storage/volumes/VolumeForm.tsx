@@ -13,6 +13,7 @@ import { sizeError } from "@/pages/storage/volumes/size";
 import { isPrefix, KEPT_TYPES, useWhyNotCreate, type KeptType } from "@/pages/storage/volumes/volume";
 import { texts } from "@/pages/storage/volumes/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
+import { HintedGroup } from "@/parts/HintedGroup";
 import { OptionCard } from "@/parts/OptionCard";
 import { useFormAction } from "@/parts/useFormAction";
 import { common, volumeTypes } from "@/texts/common";
@@ -98,14 +99,20 @@ export function VolumeForm({ opened, onClose }: { opened: boolean; onClose: () =
         </>
       ) : (
         <>
-          <TextInput
+          <HintedGroup
             label={t("size")}
-            description={t("sizeHint")}
-            withAsterisk
-            placeholder="100GiB"
-            {...form.getInputProps("size")}
-          />
-          {held !== undefined && <QuotaLine type={fields.type} held={held} asked={parseSize(fields.size) ?? 0} />}
+            hint={
+              held !== undefined && <QuotaLine type={fields.type} held={held} asked={parseSize(fields.size) ?? 0} />
+            }
+          >
+            <TextInput
+              label={t("size")}
+              description={t("sizeHint")}
+              withAsterisk
+              placeholder="100GiB"
+              {...form.getInputProps("size")}
+            />
+          </HintedGroup>
         </>
       )}
       <ClusterField
