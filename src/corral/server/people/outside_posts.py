@@ -147,7 +147,7 @@ def is_outside(place: Address) -> bool:
         inner = [place.ipv4_mapped, place.sixtofour, *(place.teredo or ())]
         if place in _NAT64:
             inner.append(ipaddress.IPv4Address(int(place) & 0xFFFFFFFF))
-        if any(one is not None and not is_outside(one) for one in inner):
+        if any(not is_outside(found) for found in inner if found is not None):
             return False
     return place.is_global and not place.is_multicast and not _is_own(place)
 
