@@ -211,6 +211,9 @@ def test_a_job_may_end_while_a_user_asks_why_it_waits(assembly: Assembly, monkey
         ("maintenance-windows", {"name": "new", "nodes": [], "until": "2100-01-01T00:00:00Z"}, "inspect"),
         ("pools", {"name": "new"}, "read"),
         ("groups", {"name": "new"}, "read"),
+        ("permission-groups", {"name": "new", "functions": []}, "read"),
+        ("flavors", {"name": "new"}, "read"),
+        ("packages", {"name": "new", "cpus": 1}, "read"),
         ("reservations", {"name": "new", "pool": "default", "gpus": 1, "users": ["operator"]}, "read"),
     ],
 )

@@ -16,7 +16,7 @@ from corral.core.model import JobKind
 from corral.server.auth.callers import AnyCaller, Context, Operator
 from corral.server.http.context import ServerContext
 from corral.server.http.paging import Cursor, Limit, page_of
-from corral.server.http.problems import invalid_field
+from corral.server.http.problems import invalid_field, showing_new
 from corral.server.http.strict_route import problems, resource_router
 from corral.server.schemas.base import ListView
 from corral.server.schemas.fleet.catalog import (
@@ -57,7 +57,8 @@ async def list_flavors(
 async def create_flavor(body: FlavorCreate, caller: Operator, context: Context) -> FlavorView:
     """Create a flavor: GPU models, node labels, and defaults for each GPU."""
     await context.execute(catalog.create_flavor, caller, FlavorRecord(**flavor_changes(body)))
-    return await _flavor(context, body.name)
+    with showing_new():
+        return await _flavor(context, body.name)
 
 
 @router.get("/flavors/{name}", operation_id="get_flavor", responses=problems(404))
@@ -113,7 +114,8 @@ async def list_packages(
 async def create_package(body: PackageCreate, caller: Operator, context: Context) -> PackageView:
     """Create a package: a size that users choose instead of GPUs, CPUs and memory."""
     await context.execute(catalog.create_package, caller, PackageRecord(**package_changes(body)))
-    return await _package(context, body.name)
+    with showing_new():
+        return await _package(context, body.name)
 
 
 @router.get("/packages/{name}", operation_id="get_package", responses=problems(404))

@@ -8,6 +8,7 @@ from corral.control.people import permissions
 from corral.control.ports import Transaction
 from corral.server.auth.callers import Context, Operator
 from corral.server.http.paging import Cursor, Limit, page_of
+from corral.server.http.problems import showing_new
 from corral.server.http.strict_route import problems, resource_router
 from corral.server.schemas.base import ListView
 from corral.server.schemas.people.permissions import (
@@ -38,7 +39,8 @@ async def create_permission_group(
     """Create a permission group: rights that its members have."""
     functions = functions_of(body.functions) or frozenset()
     await context.execute(permissions.create, caller, body.name, functions, body.description)
-    return await context.read(_view, body.name)
+    with showing_new():
+        return await context.read(_view, body.name)
 
 
 @router.get("/{name}", operation_id="get_permission_group", responses=problems(403, 404))
