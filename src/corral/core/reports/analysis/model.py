@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from corral.core.alerts.model import Severity
-from corral.core.model import WHOLE, Allocation, Gpu, Job, JobKind, Node, Queue
+from corral.core.model import WHOLE, Allocation, Gpu, Job, JobKind, JobState, Node, Queue
 from corral.core.monitoring.attempt_usage import IDLE_UTILIZATION, NOTHING_MEASURED, Measured
 
 HOUR = 3600.0
@@ -134,14 +134,24 @@ class AnalysisInput:
     recent_seconds: float = 1800.0
     packages: tuple[PackageSize, ...] = ()
     rules: AnalysisRules = AnalysisRules()
+    #: a cache of `waiting_in`
+    _waiting: dict[str, list[Job]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def waiting_in(self, pool: str) -> Sequence[Job]:
+        """Jobs that wait for GPUs of the pool, the oldest first. All pools are looked through once."""
+        if not self._waiting:
+            found: dict[str, list[Job]] = {queue.pool: [] for queue in self.queues.values()}
+            for job in self.jobs:
+                queue = self.queues.get(job.queue) if job.state is JobState.QUEUED else None
+                if queue and not job.after and job.not_before <= self.until and job.request.wants_gpu:
+                    found[queue.pool].append(job)
+            for jobs in found.values():
+                jobs.sort(key=lambda job: (job.queued_at or job.created_at, job.serial))
+            self._waiting.update(found)
+        return self._waiting.get(pool, ())
 
     def gpus(self) -> dict[str, tuple[Node, Gpu]]:
         return {gpu.id: (node, gpu) for node in self.nodes for gpu in node.gpus}
-
-    def pool_of(self, job: Job) -> str | None:
-        """The pool of the job's queue; None if the queue was deleted."""
-        queue = self.queues.get(job.queue)
-        return None if queue is None else queue.pool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

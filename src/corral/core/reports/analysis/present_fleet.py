@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from corral.core.model import WHOLE, Job, JobState
+from corral.core.model import WHOLE, Job
 from corral.core.reports.analysis.model import AnalysisInput
 from corral.core.snapshot.node_index import Domain, Fleet, Slot
 
@@ -37,17 +37,7 @@ def gpu_domains(fleet: Fleet) -> list[Domain]:
 def waiting_jobs(seen: AnalysisInput, domain: Domain) -> list[Job]:
     """Jobs that wait for GPUs of this pool and model, the oldest first."""
     pool, model = domain
-    found = [
-        job
-        for job in seen.jobs
-        if job.state is JobState.QUEUED
-        and not job.after
-        and job.not_before <= seen.until
-        and job.request.wants_gpu
-        and seen.pool_of(job) == pool
-        and (not job.request.models or model in job.request.models)
-    ]
-    return sorted(found, key=lambda job: (job.queued_at or job.created_at, job.serial))
+    return [job for job in seen.waiting_in(pool) if not job.request.models or model in job.request.models]
 
 
 def typical_sizes(seen: AnalysisInput, domain: Domain) -> list[int]:
