@@ -50,7 +50,7 @@ def job_conditions(where: JobFilter, jobs: Columns = job_rows.c) -> list[ColumnE
     if where.name_contains:
         conditions.append(contains(jobs.name, where.name_contains))
     if where.name_prefix:
-        conditions += _begins_with(where.name_prefix)
+        conditions += _begins_with(where.name_prefix, jobs)
     if where.id_prefix:
         conditions.append(or_(*(job_rows.c.id.between(*span) for span in _numbers_from(where.id_prefix))))
     if where.text:
@@ -74,14 +74,14 @@ def needs_scan(where: JobFilter) -> bool:
     return bool(where.text or where.name_contains or where.array or where.cluster or has_time)
 
 
-def is_near(where: JobFilter) -> bool:
-    """Whether a page of these jobs, in another order than that of ids, is looked for among the first jobs of the list
-    before all jobs of the filter are sorted. One user's jobs are few."""
-    reads_more = where.array or where.cluster or where.id_prefix or where.name_prefix
-    is_of_users = where.user is not None or where.users
-    return (
-        not reads_more and not is_of_users and (needs_scan(where) or bool(where.states or where.kinds or where.queue))
-    )
+def is_near(where: JobFilter, *, by_id: bool) -> bool:
+    """Whether a page of these jobs is looked for among the first jobs of the list before all jobs of the filter are
+    sorted. In the order of ids only beginnings of names have to be sorted. One user's jobs are few."""
+    if where.array or where.cluster or where.id_prefix or where.user is not None or where.users:
+        return False
+    if by_id:
+        return bool(where.name_prefix)
+    return needs_scan(where) or bool(where.states or where.kinds or where.queue or where.name_prefix)
 
 
 def unindexed(column: ColumnElement[Any]) -> ColumnElement[Any]:
@@ -122,8 +122,8 @@ def _mark(found: re.Match[str]) -> str:
     return f"/{found[0]}"
 
 
-def _begins_with(prefix: str) -> list[ColumnElement[bool]]:
-    return [job_rows.c.name >= prefix, job_rows.c.name < prefix + _LAST]
+def _begins_with(prefix: str, jobs: Columns = job_rows.c) -> list[ColumnElement[bool]]:
+    return [jobs.name >= prefix, jobs.name < prefix + _LAST]
 
 
 def _numbers_from(digits: str) -> list[tuple[int, int]]:

@@ -201,7 +201,7 @@ class SqlJobTable:
         column: ColumnElement[Any] = job_rows.c[order.field]
         check_limit(limit)
         position = None if cursor is None else decode_cursor(cursor, order)
-        near = self._near(where, order, position, limit) if order.field != "id" and is_near(where) else []
+        near = self._near(where, order, position, limit) if is_near(where, by_id=order.field == "id") else []
         # First the ids, then the rows: sorting whole rows, most of them not on the page, takes three times as long.
         wanted: Any = near if len(near) > limit else _wanted(where, order, position, limit)
         statement = select(*_RECORD).where(job_rows.c.id.in_(wanted))

@@ -80,6 +80,17 @@ def test_the_first_jobs_of_a_list_are_looked_at_before_those_of_a_filter_are_sor
     assert any("LIST SUBQUERY" in plan for plan in plans)
 
 
+def test_the_newest_names_that_begin_so_are_found_without_sorting_all_of_them(store: Store, plans: list[str]) -> None:
+    added(store, *({"name": f"train-{number}"} for number in range(30)))
+    with store.read() as transaction:
+        newest = transaction.jobs.page(JobFilter(name_prefix="train-"), sort="-id", cursor=None, limit=5)
+    assert ids_of(newest.items) == ["j-30", "j-29", "j-28", "j-27", "j-26"]
+    assert not any("LIST SUBQUERY" in plan for plan in plans)
+    with store.read() as transaction:
+        transaction.jobs.page(JobFilter(name_prefix="other"), sort="-id", cursor=None, limit=5)
+    assert "SEARCH jobs USING COVERING INDEX ix_jobs_name_id" in plans[-1]
+
+
 def _page_ids(store: Store, where: JobFilter) -> list[str]:
     with store.read() as transaction:
         return ids_of(transaction.jobs.page(where, sort="name", cursor=None, limit=20).items)
@@ -89,7 +100,7 @@ def test_times_kinds_and_beginnings_of_names_use_their_index(store: Store, plans
     filters = [
         JobFilter(since=5.0, until=9.0),
         JobFilter(kinds=(JobKind.WORKBENCH,)),
-        JobFilter(name_prefix="res"),
+        JobFilter(user="ada", name_prefix="res"),
         JobFilter(array="grid"),
         JobFilter(user="ada", array="grid"),
         JobFilter(users=("ada", "bob")),

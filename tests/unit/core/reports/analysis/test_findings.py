@@ -425,7 +425,12 @@ def test_waiting_jobs_are_looked_through_once_for_all_pools_and_models(monkeypat
     jobs = tuple(waiting(number, gpus=4, queue=("red", "blue")[number % 2]) for number in range(1, 41))
     read: list[str] = []
     serial = Job.serial.fget  # type: ignore[attr-defined]
-    monkeypatch.setattr(Job, "serial", property(lambda job: read.append(job.id) or serial(job)))
+
+    def noted(job: Job) -> int:
+        read.append(job.id)
+        return int(serial(job))
+
+    monkeypatch.setattr(Job, "serial", property(noted))
     seen = AnalysisInput(since=0.0, until=NOW, nodes=nodes, jobs=jobs, queues=queues)
     analyse(seen)
     assert len(read) == len(jobs)
