@@ -196,7 +196,7 @@ def separated(rules: AccountRules | None) -> Separated:
         )
     named = f", {counted(len(rules.users), 'user')} as local.run_as names them"
     if len(rules.users) <= 3:
-        named = "".join(f", those of {user} as {own}" for user, own in rules.users.items())
+        named = "".join(f", jobs of {user} as {own}" for user, own in rules.users.items())
     if rules.has_shared_pattern:
         detail = f"jobs of all users run as the account {rules.pattern}{named}"
         return Separated(separation=Separation.SHARED_ACCOUNTS, detail=detail)
@@ -206,10 +206,10 @@ def separated(rules: AccountRules | None) -> Separated:
     detail = f"jobs run as the account {accounts} on this machine{named}"
     is_shared = len(set(rules.users.values())) < len(rules.users)
     if rules.barrier:
-        detail += f", others are refused: other accounts than root cannot reach {rules.barrier}"
+        detail += f", jobs of other users are refused: accounts other than root cannot reach {rules.barrier}"
     elif rules.share_default and rules.default:
         is_shared = True
-        detail += f", others share {rules.default}"
+        detail += f", jobs of other users share the account {rules.default}"
     else:
-        detail += ", others are refused"
+        detail += ", jobs of other users are refused"
     return Separated(separation=Separation.SHARED_ACCOUNTS if is_shared else Separation.ACCOUNTS, detail=detail)
