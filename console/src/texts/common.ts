@@ -57,6 +57,7 @@ export const common = defineTexts({
   operatorsOnlyHint: ["Ask an operator of this installation if you need it.", "如有需要，请联系管理员。"],
   confirmTitle: ["Are you sure?", "确定吗？"],
   required: ["Required", "必填"],
+  settingNameBad: ["Up to 63 letters, digits, - and _", "最多 63 个字母、数字、- 和 _"],
   sortBy: ["Sort by {name}", "按{name}排序"],
   updatedAgo: ["updated {ago}", "{ago}更新"],
 });

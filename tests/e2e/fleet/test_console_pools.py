@@ -80,7 +80,7 @@ def test_a_pool_is_made_and_filled_by_mouse_and_by_keyboard(visit: Visit, operat
     page.get_by_role("button", name="Create pool").click()
     name = page.get_by_role("textbox", name="Name")
     name.fill("two words")
-    expect(page.get_by_text("Only letters, digits, - and _")).to_be_visible()
+    expect(page.get_by_text("Up to 63 letters, digits, - and _", exact=True)).to_be_visible()
     name.fill("default")
     expect(page.get_by_text("There is a pool of that name")).to_be_visible()
     name.fill("vision")

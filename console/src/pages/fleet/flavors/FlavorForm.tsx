@@ -1,16 +1,17 @@
-import { Alert, Group, NumberInput, TagsInput, Text, Textarea, TextInput } from "@mantine/core";
+import { Alert, Group, NumberInput, TagsInput, Text, Textarea } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { CircleCheck, TriangleAlert } from "lucide-react";
 import { useMemo } from "react";
 
 import type { Schema } from "@/api/client";
 import { FlavorCreate } from "@/api/limits";
-import { SETTING_NAME } from "@/api/names";
 import { draftOf, labelFault, labelTexts, matching, type Draft, type Flavor } from "@/pages/fleet/flavors/draft";
 import { useSaveFlavor } from "@/pages/fleet/flavors/useFlavorAdmin";
 import { texts } from "@/pages/fleet/flavors/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { HintedGroup } from "@/parts/HintedGroup";
+import { SettingNameInput } from "@/parts/SettingNameInput";
+import { useSettingNameCheck } from "@/parts/useSettingNameCheck";
 import { common } from "@/texts/common";
 import { useTexts } from "@/texts/texts";
 
@@ -42,13 +43,7 @@ export function FlavorForm({ flavor, taken, nodes, onClose }: FlavorFormProps) {
       submitLabel={flavor === undefined ? t("create") : c("save")}
     >
       {flavor === undefined ? (
-        <TextInput
-          label={c("name")}
-          description={t("nameHint")}
-          required
-          data-autofocus
-          {...form.getInputProps("name")}
-        />
+        <SettingNameInput description={t("nameHint")} {...form.getInputProps("name")} />
       ) : (
         <Text size="sm" c="dimmed">
           {t("editHint")}
@@ -89,18 +84,12 @@ export function FlavorForm({ flavor, taken, nodes, onClose }: FlavorFormProps) {
 
 function useFlavorForm(flavor: Flavor | undefined, taken: readonly string[]) {
   const t = useTexts(texts);
+  const nameCheck = useSettingNameCheck(flavor === undefined, taken, t("nameTaken"));
   return useForm<Draft>({
     initialValues: draftOf(flavor),
     validateInputOnChange: true,
     validate: {
-      name: (name) =>
-        flavor !== undefined
-          ? null
-          : !SETTING_NAME.test(name)
-            ? t("nameWrong")
-            : taken.includes(name)
-              ? t("nameTaken")
-              : null,
+      name: nameCheck,
       labels: (texts) => {
         const fault = labelFault(texts);
         if (fault === undefined) return null;

@@ -36,7 +36,6 @@ export const texts = defineTexts({
     "Up to 63 letters, digits, - and _. It cannot be changed later.",
     "最多 63 个字母、数字、- 和 _，之后不能修改。",
   ],
-  nameWrong: ["Up to 63 letters, digits, - and _", "最多 63 个字母、数字、- 和 _"],
   nameTaken: ["There is a flavor of this name", "已有同名硬件规格"],
   editHint: ["Changes apply to jobs that are submitted later.", "已提交的作业保持原有要求，修改只对之后的作业生效。"],
   modelsHint: [

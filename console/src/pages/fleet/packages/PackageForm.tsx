@@ -4,13 +4,14 @@ import { useForm } from "@mantine/form";
 import type { Schema } from "@/api/client";
 import { JOB_KINDS } from "@/api/enumerations";
 import { PackageCreate } from "@/api/limits";
-import { SETTING_NAME } from "@/api/names";
 import { cpusOf, draftOf, gpusOf, sizeOf, type Draft, type Package } from "@/pages/fleet/packages/draft";
 import type { Node } from "@/pages/fleet/packages/fit";
 import { Preview } from "@/pages/fleet/packages/Preview";
 import { useSavePackage } from "@/pages/fleet/packages/usePackageAdmin";
 import { texts } from "@/pages/fleet/packages/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
+import { SettingNameInput } from "@/parts/SettingNameInput";
+import { useSettingNameCheck } from "@/parts/useSettingNameCheck";
 import { common, kinds as kindTexts } from "@/texts/common";
 import { useFormat } from "@/texts/format";
 import { parseSize } from "@/texts/sizes";
@@ -44,13 +45,7 @@ export function PackageForm({ one, taken, flavors, nodes, onClose }: PackageForm
       submitLabel={one === undefined ? t("create") : c("save")}
     >
       {one === undefined ? (
-        <TextInput
-          label={c("name")}
-          description={t("nameHint")}
-          required
-          data-autofocus
-          {...form.getInputProps("name")}
-        />
+        <SettingNameInput description={t("nameHint")} {...form.getInputProps("name")} />
       ) : (
         <Text size="sm" c="dimmed">
           {t("editHint")}
@@ -89,18 +84,12 @@ type Form = ReturnType<typeof usePackageForm>;
 
 function usePackageForm(one: Package | undefined, taken: readonly string[], flavors: readonly Flavor[]) {
   const t = useTexts(texts);
+  const nameCheck = useSettingNameCheck(one === undefined, taken, t("nameTaken"));
   return useForm<Draft>({
     initialValues: draftOf(one),
     validateInputOnChange: true,
     validate: {
-      name: (name) =>
-        one !== undefined
-          ? null
-          : !SETTING_NAME.test(name)
-            ? t("nameWrong")
-            : taken.includes(name)
-              ? t("nameTaken")
-              : null,
+      name: nameCheck,
       gpus: (text, draft) => (gpusOf(text) === undefined ? t("gpusWrong") : isNothing(draft) ? t("nothing") : null),
       cpus: (text) => (cpusOf(text) === undefined ? t("cpusWrong") : null),
       memory_bytes: (text) => (parseSize(text) === undefined ? t("memoryWrong") : null),

@@ -48,7 +48,6 @@ export const texts = defineTexts({
     "Up to 63 letters, digits, - and _. It cannot be changed later.",
     "最多 63 个字母、数字、- 和 _，之后不能修改。",
   ],
-  nameWrong: ["Up to 63 letters, digits, - and _", "最多 63 个字母、数字、- 和 _"],
   nameTaken: ["There is a package of this name", "已有同名套餐"],
   editHint: ["Changes apply to jobs that are submitted later.", "已提交的作业保持原有大小，修改只对之后的作业生效。"],
   gpusHint: [

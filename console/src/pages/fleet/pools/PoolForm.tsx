@@ -1,14 +1,15 @@
-import { Textarea, TextInput } from "@mantine/core";
+import { Textarea } from "@mantine/core";
 import { useForm } from "@mantine/form";
 
 import { api, sent, type Schema } from "@/api/client";
 import { PoolCreate } from "@/api/limits";
-import { SETTING_NAME } from "@/api/names";
 import type { Gpu } from "@/pages/fleet/pools/fleet";
 import { GpuPicker } from "@/pages/fleet/pools/GpuPicker";
 import { texts } from "@/pages/fleet/pools/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
+import { SettingNameInput } from "@/parts/SettingNameInput";
 import { useFormAction } from "@/parts/useFormAction";
+import { useSettingNameCheck } from "@/parts/useSettingNameCheck";
 import { common } from "@/texts/common";
 import { useTexts } from "@/texts/texts";
 
@@ -34,20 +35,12 @@ export function PoolForm({
   const t = useTexts(texts);
   const c = useTexts(common);
   const isNew = pool === undefined;
+  const nameCheck = useSettingNameCheck(isNew, taken, t("nameTaken"));
   const form = useForm<Values>({
     initialValues: { name: pool?.name ?? "", description: pool?.description ?? "", gpus: [] },
     validateInputOnChange: true,
     validate: {
-      name: (name) =>
-        !isNew
-          ? null
-          : name === ""
-            ? c("required")
-            : !SETTING_NAME.test(name)
-              ? t("nameBad")
-              : taken.includes(name)
-                ? t("nameTaken")
-                : null,
+      name: nameCheck,
     },
   });
   const save = useFormAction(form, {
@@ -69,15 +62,7 @@ export function PoolForm({
       {...save}
       submitLabel={isNew ? c("create") : c("save")}
     >
-      {isNew && (
-        <TextInput
-          label={c("name")}
-          description={t("nameHint")}
-          required
-          data-autofocus
-          {...form.getInputProps("name")}
-        />
-      )}
+      {isNew && <SettingNameInput description={t("nameHint")} {...form.getInputProps("name")} />}
       <Textarea
         label={c("description")}
         autosize

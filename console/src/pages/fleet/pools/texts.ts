@@ -24,7 +24,6 @@ export const texts = defineTexts({
     "Up to 63 letters, digits, - and _. The pool's queue gets the same name.",
     "最多 63 个字母、数字、- 和 _。资源池的队列使用同样的名称。",
   ],
-  nameBad: ["Only letters, digits, - and _, up to 63", "只能使用字母、数字、- 和 _，最多 63 个"],
   nameTaken: ["There is a pool of that name", "已有同名资源池"],
   chooseGpus: ["GPUs", "GPU"],
   gpusHint: [

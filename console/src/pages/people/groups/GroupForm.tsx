@@ -1,13 +1,14 @@
-import { Alert, MultiSelect, Select, Textarea, TextInput } from "@mantine/core";
+import { Alert, MultiSelect, Select, Textarea } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { Info } from "lucide-react";
 
 import { api, sent, type Schema } from "@/api/client";
 import { GroupCreate } from "@/api/limits";
-import { SETTING_NAME } from "@/api/names";
 import { texts } from "@/pages/people/groups/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
+import { SettingNameInput } from "@/parts/SettingNameInput";
 import { useFormAction } from "@/parts/useFormAction";
+import { useSettingNameCheck } from "@/parts/useSettingNameCheck";
 import { common } from "@/texts/common";
 import { useTexts } from "@/texts/texts";
 
@@ -35,6 +36,7 @@ export function GroupForm({ group, taken, pools, free, onClose }: GroupFormProps
   const t = useTexts(texts);
   const c = useTexts(common);
   const isNew = group === undefined;
+  const nameCheck = useSettingNameCheck(isNew, taken, t("nameTaken"));
   const form = useForm<Values>({
     initialValues: {
       name: group?.name ?? "",
@@ -44,16 +46,7 @@ export function GroupForm({ group, taken, pools, free, onClose }: GroupFormProps
     },
     validateInputOnChange: true,
     validate: {
-      name: (name) =>
-        !isNew
-          ? null
-          : name === ""
-            ? c("required")
-            : !SETTING_NAME.test(name)
-              ? t("nameBad")
-              : taken.includes(name)
-                ? t("nameTaken")
-                : null,
+      name: nameCheck,
     },
   });
   const save = useFormAction(form, {
@@ -72,15 +65,7 @@ export function GroupForm({ group, taken, pools, free, onClose }: GroupFormProps
       {...save}
       submitLabel={isNew ? c("create") : c("save")}
     >
-      {isNew && (
-        <TextInput
-          label={c("name")}
-          description={t("nameHint")}
-          required
-          data-autofocus
-          {...form.getInputProps("name")}
-        />
-      )}
+      {isNew && <SettingNameInput description={t("nameHint")} {...form.getInputProps("name")} />}
       <Textarea
         label={c("description")}
         autosize

@@ -18,7 +18,6 @@ export const texts = defineTexts({
   noPool: ["no pool", "无资源池"],
   actionsOf: ["Actions for {name}", "{name} 的操作"],
   nameHint: ["Up to 63 letters, digits, - and _.", "最多 63 个字母、数字、- 和 _。"],
-  nameBad: ["Only letters, digits, - and _, up to 63", "只能使用字母、数字、- 和 _，最多 63 个"],
   nameTaken: ["There is a group of that name", "已有同名用户组"],
   poolHint: [
     "Where the jobs of its users run. A pool belongs to one group at most.",

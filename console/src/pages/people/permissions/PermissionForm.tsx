@@ -1,14 +1,15 @@
-import { Checkbox, Stack, Textarea, TextInput } from "@mantine/core";
+import { Checkbox, Stack, Textarea } from "@mantine/core";
 import { useForm } from "@mantine/form";
 
 import { api, sent } from "@/api/client";
 import { PermissionGroupCreate } from "@/api/limits";
-import { SETTING_NAME } from "@/api/names";
 import { useOptions } from "@/api/options";
 import type { PermissionGroup } from "@/pages/people/permissions/usePermissionActions";
 import { functions, meanings, texts } from "@/pages/people/permissions/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
+import { SettingNameInput } from "@/parts/SettingNameInput";
 import { useFormAction } from "@/parts/useFormAction";
+import { useSettingNameCheck } from "@/parts/useSettingNameCheck";
 import { common } from "@/texts/common";
 import { useTextOr, useTexts } from "@/texts/texts";
 
@@ -33,6 +34,7 @@ export function PermissionForm({
   const f = useTextOr(functions);
   const m = useTextOr(meanings);
   const isNew = group === undefined;
+  const nameCheck = useSettingNameCheck(isNew, taken, t("nameTaken"));
   const form = useForm<Values>({
     initialValues: {
       name: group?.name ?? "",
@@ -41,16 +43,7 @@ export function PermissionForm({
     },
     validateInputOnChange: true,
     validate: {
-      name: (name) =>
-        !isNew
-          ? null
-          : name === ""
-            ? c("required")
-            : !SETTING_NAME.test(name)
-              ? t("nameBad")
-              : taken.includes(name)
-                ? t("nameTaken")
-                : null,
+      name: nameCheck,
     },
   });
   const save = useFormAction(form, {
@@ -77,15 +70,7 @@ export function PermissionForm({
       {...save}
       submitLabel={isNew ? c("create") : c("save")}
     >
-      {isNew && (
-        <TextInput
-          label={c("name")}
-          description={t("nameHint")}
-          required
-          data-autofocus
-          {...form.getInputProps("name")}
-        />
-      )}
+      {isNew && <SettingNameInput description={t("nameHint")} {...form.getInputProps("name")} />}
       <Textarea
         label={c("description")}
         autosize

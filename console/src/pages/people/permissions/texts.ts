@@ -17,7 +17,6 @@ export const texts = defineTexts({
   more: ["and {n} more", "等另外 {n} 人"],
   actionsOf: ["Actions for {name}", "{name} 的操作"],
   nameHint: ["Up to 63 letters, digits, - and _.", "最多 63 个字母、数字、- 和 _。"],
-  nameBad: ["Only letters, digits, - and _, up to 63", "只能使用字母、数字、- 和 _，最多 63 个"],
   nameTaken: ["A permission group with this name exists", "已有同名权限组"],
   functions: ["Functions", "功能"],
   functionsHint: [

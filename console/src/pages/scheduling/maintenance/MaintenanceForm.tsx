@@ -3,7 +3,6 @@ import { Fieldset, MultiSelect, Select, SimpleGrid, Textarea, TextInput } from "
 import { useForm } from "@mantine/form";
 
 import { MaintenanceCreate } from "@/api/limits";
-import { SETTING_NAME } from "@/api/names";
 import { useAll } from "@/api/useAll";
 import { DrainFindings } from "@/pages/fleet/nodes/DrainDialog";
 import { texts } from "@/pages/scheduling/maintenance/texts";
@@ -11,6 +10,8 @@ import { useSaveWindow } from "@/pages/scheduling/maintenance/useMaintenanceAdmi
 import { draftOf, lengthOf, PERIODS, type Draft, type MaintenanceWindow } from "@/pages/scheduling/maintenance/window";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { useNow } from "@/parts/Moment";
+import { SettingNameInput } from "@/parts/SettingNameInput";
+import { useSettingNameCheck } from "@/parts/useSettingNameCheck";
 import { common } from "@/texts/common";
 import { parseDuration } from "@/texts/durations";
 import { useFormat } from "@/texts/format";
@@ -50,15 +51,7 @@ export function MaintenanceForm({ window, taken, nodes, onClose }: MaintenanceFo
       {...save}
       submitLabel={window === undefined ? t("plan") : c("save")}
     >
-      {window === undefined && (
-        <TextInput
-          label={c("name")}
-          description={t("nameHint")}
-          required
-          data-autofocus
-          {...form.getInputProps("name")}
-        />
-      )}
+      {window === undefined && <SettingNameInput description={t("nameHint")} {...form.getInputProps("name")} />}
       <MultiSelect
         label={t("nodes")}
         required
@@ -119,18 +112,12 @@ function Times({ form }: { form: Form }) {
 function useMaintenanceForm(window: MaintenanceWindow | undefined, taken: readonly string[], nodes: readonly string[]) {
   const t = useTexts(texts);
   const now = useNow();
+  const nameCheck = useSettingNameCheck(window === undefined, taken, t("nameTaken"));
   return useForm<Draft>({
     initialValues: draftOf(window, nodes, now),
     validateInputOnChange: true,
     validate: {
-      name: (name) =>
-        window !== undefined
-          ? null
-          : !SETTING_NAME.test(name)
-            ? t("nameHint")
-            : taken.includes(name)
-              ? t("nameTaken")
-              : null,
+      name: nameCheck,
       nodes: (chosen) => (chosen.length === 0 ? t("nodesMissing") : null),
       until: (_, draft) => (lengthOf(draft) === undefined ? t("untilWrong") : null),
       drain_before: (text) => (parseDuration(text) === undefined ? t("drainBeforeWrong") : null),

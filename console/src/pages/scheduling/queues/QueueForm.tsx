@@ -2,7 +2,6 @@ import { Fieldset, MultiSelect, Radio, Select, SimpleGrid, Stack, Switch, Text, 
 import { useForm } from "@mantine/form";
 
 import { JOB_KINDS } from "@/api/enumerations";
-import { SETTING_NAME } from "@/api/names";
 import { useOptions, useOrderingPolicy } from "@/api/options";
 import { useAll } from "@/api/useAll";
 import { countOf, draftOf, weightOf, type Draft, type Queue } from "@/pages/scheduling/queues/draft";
@@ -10,6 +9,8 @@ import { useSaveQueue } from "@/pages/scheduling/queues/useQueueAdmin";
 import { usePolicyText } from "@/pages/scheduling/queues/useQueueTexts";
 import { orderingHints, placements, texts } from "@/pages/scheduling/queues/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
+import { SettingNameInput } from "@/parts/SettingNameInput";
+import { useSettingNameCheck } from "@/parts/useSettingNameCheck";
 import { common, kinds as kindTexts } from "@/texts/common";
 import { parseDuration } from "@/texts/durations";
 import { useTextOr, useTexts } from "@/texts/texts";
@@ -41,13 +42,7 @@ export function QueueForm({
     >
       {queue === undefined ? (
         <SimpleGrid cols={{ base: 1, xs: 2 }}>
-          <TextInput
-            label={t("name")}
-            description={t("nameHint")}
-            required
-            data-autofocus
-            {...form.getInputProps("name")}
-          />
+          <SettingNameInput description={t("nameHint")} {...form.getInputProps("name")} />
           <PoolSelect {...form.getInputProps("pool")} />
         </SimpleGrid>
       ) : (
@@ -68,18 +63,12 @@ type Form = ReturnType<typeof useQueueForm>;
 function useQueueForm(queue: Queue | undefined, taken: readonly string[]) {
   const t = useTexts(texts);
   const count = (text: string) => (countOf(text) === undefined ? t("whole") : null);
+  const nameCheck = useSettingNameCheck(queue === undefined, taken, t("nameTaken"));
   return useForm<Draft>({
     initialValues: draftOf(queue),
     validateInputOnChange: true,
     validate: {
-      name: (name) =>
-        queue !== undefined
-          ? null
-          : !SETTING_NAME.test(name)
-            ? t("nameWrong")
-            : taken.includes(name)
-              ? t("nameTaken")
-              : null,
+      name: nameCheck,
       weight: (text) => (weightOf(text) === undefined ? t("weightWrong") : null),
       guaranteed_gpus: count,
       max_gpus: count,

@@ -61,7 +61,6 @@ export const texts = defineTexts({
     "Up to 63 letters, digits, - and _. It cannot be changed later.",
     "最多 63 个字母、数字、- 和 _，之后不能修改。",
   ],
-  nameWrong: ["Up to 63 letters, digits, - and _", "最多 63 个字母、数字、- 和 _"],
   nameTaken: ["A queue with this name exists", "已有同名队列"],
   poolHint: [
     "The pool whose GPUs its jobs use. It cannot be changed later.",

@@ -14,7 +14,6 @@ import {
 import { useForm } from "@mantine/form";
 
 import { ReservationCreate } from "@/api/limits";
-import { SETTING_NAME } from "@/api/names";
 import { useAll } from "@/api/useAll";
 import { useGpuMap } from "@/api/useGpuMap";
 import { gpusOf } from "@/pages/fleet/pools/fleet";
@@ -24,6 +23,8 @@ import { useSaveReservation } from "@/pages/scheduling/reservations/useReservati
 import { texts } from "@/pages/scheduling/reservations/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { useNow } from "@/parts/Moment";
+import { SettingNameInput } from "@/parts/SettingNameInput";
+import { useSettingNameCheck } from "@/parts/useSettingNameCheck";
 import { common } from "@/texts/common";
 import { parseDuration } from "@/texts/durations";
 import { useFormat } from "@/texts/format";
@@ -60,12 +61,9 @@ export function ReservationForm({
     >
       {reservation === undefined && (
         <SimpleGrid cols={{ base: 1, xs: 2 }}>
-          <TextInput
-            label={c("name")}
+          <SettingNameInput
             description={t("nameHint")}
             inputWrapperOrder={HINT_BELOW}
-            required
-            data-autofocus
             {...form.getInputProps("name")}
           />
           <PoolSelect form={form} />
@@ -95,18 +93,12 @@ type Form = ReturnType<typeof useReservationForm>;
 function useReservationForm(reservation: Reservation | undefined, taken: readonly string[]) {
   const t = useTexts(texts);
   const now = useNow();
+  const nameCheck = useSettingNameCheck(reservation === undefined, taken, t("nameTaken"));
   return useForm<Draft>({
     initialValues: draftOf(reservation),
     validateInputOnChange: true,
     validate: {
-      name: (name) =>
-        reservation !== undefined
-          ? null
-          : !SETTING_NAME.test(name)
-            ? t("nameWrong")
-            : taken.includes(name)
-              ? t("nameTaken")
-              : null,
+      name: nameCheck,
       gpus: (text, draft) => (draft.which === "count" && !/^[1-9]\d*$/.test(text.trim()) ? t("countWrong") : null),
       gpu_ids: (ids, draft) => (draft.which === "named" && ids.length === 0 ? t("namedMissing") : null),
       users: (users, draft) => (users.length + draft.groups.length === 0 ? t("whoMissing") : null),

@@ -64,7 +64,6 @@ export const texts = defineTexts({
     "Up to 63 letters, digits, - and _. It cannot be changed later.",
     "最多 63 个字母、数字、- 和 _，之后不能修改。",
   ],
-  nameWrong: ["Up to 63 letters, digits, - and _", "最多 63 个字母、数字、- 和 _"],
   nameTaken: ["There is a reservation of this name", "已有同名预留"],
   which: ["Which GPUs", "哪些 GPU"],
   byCount: ["A number of them", "按数量"],
