@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Coroutine
 from typing import Any
 
-from corral.control.ports import ShellChannel, ShellStream
-from tests.contract.engine_harness import LocalHarness
+import pytest
+
+from corral.control.ports import LaunchRefused, ShellChannel, ShellStream
+from tests.contract.engine_harness import LocalHarness, order
 from tests.contract.slurm_harness import SlurmHarness
 
 WithShells = LocalHarness | SlurmHarness
@@ -19,6 +22,16 @@ async def heard(shell: ShellStream) -> dict[ShellChannel, str]:
     async for channel, data in shell.output():
         found[channel] += data
     return {channel: data.decode() for channel, data in found.items()}
+
+
+async def heard_until(shell: ShellStream, pattern: str) -> str:
+    """The output up to the first match."""
+    found = ""
+    async for _, data in shell.output():
+        found += data.decode()
+        if re.search(pattern, found):
+            break
+    return found
 
 
 def open_shell(cluster: WithShells, *command: str, **options: Any) -> Coroutine[Any, Any, ShellStream]:
@@ -40,3 +53,23 @@ def ran(cluster: WithShells, *command: str, given: bytes = b"", rank: int = 0) -
         return found[ShellChannel.STDOUT], found[ShellChannel.STDERR], shell.exit_code
 
     return asyncio.run(run())
+
+
+def ended_with_its_job(cluster: WithShells) -> int | None:
+    """The exit code of a command that lets the program of its job end, and would go on itself."""
+
+    async def run() -> int | None:
+        shell = await open_shell(cluster, "sh", "-c", "touch leave; trap '' HUP; echo here; sleep 600")
+        await heard(shell)
+        await shell.close()
+        return shell.exit_code
+
+    return asyncio.run(run())
+
+
+def assert_only_running_instances_have_shells(cluster: WithShells) -> None:
+    cluster.launch(order("/bin/true"))
+    cluster.listener.ended()
+    for attempt_id in ("j-1.1", "j-9.1", "../../etc"):
+        with pytest.raises(LaunchRefused, match="does not run"):
+            asyncio.run(open_shell(cluster, "id", attempt_id=attempt_id))

@@ -12,29 +12,26 @@ from pathlib import Path
 
 import pytest
 
-from corral.control.ports import LaunchRefused, ShellStream
+from corral.control.ports import LaunchRefused
 from corral.engines.attempts.accounts import AccountRules
 from corral.engines.attempts.claims import read_claim
 from corral.engines.attempts.isolation import Isolation
 from corral.engines.local.cgroups import cgroup_support
 from corral.engines.local.rundir import Layout
 from tests.contract.engine_harness import LocalHarness, kill, order, process_exists, script, wait_until
-from tests.contract.engines.shell_runs import heard, open_shell, ran
+from tests.contract.engines.shell_runs import (
+    assert_only_running_instances_have_shells,
+    ended_with_its_job,
+    heard_until,
+    open_shell,
+    ran,
+)
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root's jobs can have other accounts: run as root")
 needs_groups = pytest.mark.skipif(
     not cgroup_support().memory, reason=f"no control group limits memory here: {cgroup_support().detail}"
 )
 ACCOUNT = pwd.getpwnam("nobody")
-
-
-async def heard_until(shell: ShellStream, pattern: str) -> str:
-    found = ""
-    async for _, data in shell.output():
-        found += data.decode()
-        if re.search(pattern, found):
-            break
-    return found
 
 
 def main_pid(cluster: LocalHarness) -> int:
@@ -77,22 +74,12 @@ def test_a_shell_ends_with_the_program_of_its_job(local_cluster: LocalHarness) -
     local_cluster.launch(order(*script("read line </dev/null; while [ ! -e leave ]; do sleep 0.05; done; exit 3")))
     local_cluster.listener.running()
 
-    async def run() -> int | None:
-        shell = await open_shell(local_cluster, "sh", "-c", "touch leave; trap '' HUP; echo here; sleep 600")
-        await heard(shell)
-        await shell.close()
-        return shell.exit_code
-
-    assert asyncio.run(run()) == 128 + 9
+    assert ended_with_its_job(local_cluster) == 128 + 9
     assert local_cluster.listener.ended().exit_code == 3
 
 
 def test_only_an_instance_that_runs_has_shells(local_cluster: LocalHarness) -> None:
-    local_cluster.launch(order("/bin/true"))
-    local_cluster.listener.ended()
-    for attempt_id in ("j-1.1", "j-9.1", "../../etc"):
-        with pytest.raises(LaunchRefused, match="does not run"):
-            asyncio.run(open_shell(local_cluster, "id", attempt_id=attempt_id))
+    assert_only_running_instances_have_shells(local_cluster)
 
 
 def test_a_process_with_the_same_number_is_not_entered(local_cluster: LocalHarness) -> None:

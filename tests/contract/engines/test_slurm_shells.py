@@ -12,11 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from corral.control.ports import EngineUnavailable, LaunchRefused, ShellStream
+from corral.control.ports import EngineUnavailable
 from corral.engines.attempts.accounts import account_named
 from corral.engines.slurm.attempts.submitters import Submitter
 from tests.contract.engine_harness import order, process_exists, script, wait_until
-from tests.contract.engines.shell_runs import heard, open_shell, ran
+from tests.contract.engines.shell_runs import (
+    assert_only_running_instances_have_shells,
+    ended_with_its_job,
+    heard_until,
+    open_shell,
+    ran,
+)
 from tests.contract.slurm_harness import SlurmHarness
 from tests.servers.slurm import SlurmCluster
 
@@ -28,15 +34,6 @@ def cluster(tmp_path: Path, slurm_cluster: SlurmCluster) -> Iterator[SlurmHarnes
     made = SlurmHarness(tmp_path / "engine", slurm_cluster)
     yield made
     made.clean_up()
-
-
-async def heard_until(shell: ShellStream, pattern: str) -> str:
-    found = ""
-    async for _, data in shell.output():
-        found += data.decode()
-        if re.search(pattern, found):
-            break
-    return found
 
 
 def test_a_command_has_the_variables_and_the_directory_of_the_job(cluster: SlurmHarness, tmp_path: Path) -> None:
@@ -81,13 +78,7 @@ def test_a_shell_ends_with_the_program_of_its_job_and_does_not_hold_it_up(cluste
     cluster.launch(order(*script("while [ ! -e leave ]; do sleep 0.05; done; exit 3")))
     cluster.listener.running()
 
-    async def run() -> int | None:
-        shell = await open_shell(cluster, "sh", "-c", "touch leave; trap '' HUP; echo here; sleep 600")
-        await heard(shell)
-        await shell.close()
-        return shell.exit_code
-
-    assert asyncio.run(run()) != 0
+    assert ended_with_its_job(cluster) != 0
     assert cluster.listener.ended().exit_code == 3
 
 
@@ -101,11 +92,7 @@ def test_each_instance_of_a_gang_has_shells_of_its_own(cluster: SlurmHarness) ->
 
 
 def test_only_an_instance_that_runs_has_shells(cluster: SlurmHarness) -> None:
-    cluster.launch(order("/bin/true"))
-    cluster.listener.ended()
-    for attempt_id in ("j-1.1", "j-9.1", "../../etc"):
-        with pytest.raises(LaunchRefused, match="does not run"):
-            asyncio.run(open_shell(cluster, "id", attempt_id=attempt_id))
+    assert_only_running_instances_have_shells(cluster)
 
 
 def test_a_command_that_slurm_does_not_start_says_so(cluster: SlurmHarness) -> None:
