@@ -15,6 +15,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(not BUILT.exists(), reason=NO
 
 def test_a_budget_is_set_granted_to_and_read(visit: Visit, server: CorralServer) -> None:
     page = visit().open("/budgets", "Budgets")
+    expect(page.get_by_text("Set the price of a GPU model, and statements show what jobs cost.")).to_be_visible()
     page.get_by_role("button", name="Set price").click()
     form = page.get_by_role("dialog")
     form.get_by_role("textbox", name="GPU model").fill("A10")

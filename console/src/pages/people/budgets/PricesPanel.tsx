@@ -49,7 +49,7 @@ export function PricesPanel() {
           },
         ]}
         rowKey={(price) => price.model}
-        empty={<EmptyState icon={Tag} title={t("noPrices")} />}
+        empty={<EmptyState icon={Tag} title={t("noPrices")} hint={isOperator ? t("noPricesHint") : undefined} />}
         {...(isOperator && {
           onOpen: setEdited,
           actions: (price: Price) => (

@@ -66,6 +66,10 @@ export const texts = defineTexts({
     "每 GPU 每小时。未设置价格的型号权重为 1，金额为 0。",
   ],
   noPrices: ["No prices", "未设置价格"],
+  noPricesHint: [
+    "Set the price of a GPU model, and statements show what jobs cost.",
+    "设置 GPU 型号的价格后，账单会显示作业费用。",
+  ],
   model: ["GPU model", "GPU 型号"],
   weight: ["Weight", "权重"],
   price: ["Price per hour", "每小时价格"],

@@ -101,7 +101,7 @@ def _finding(
 def _proposal(plan: DefragmentationPlan) -> str:
     if not plan.moves:
         return (
-            "No small set of moves would help. Queues with the placement `pack` keep free GPUs together:"
+            "No small set of moves would help. Queues that fill nodes one after another keep free GPUs together:"
             " corral queue edit NAME --placement pack."
         )
     count = "1 move" if len(plan.moves) == 1 else f"{len(plan.moves)} moves"

@@ -384,6 +384,8 @@ def test_story(story: Story) -> None:
     assert story.proposal in finding.proposal
     assert finding.text.endswith(".")
     assert finding.text.count("{") == 0
+    # Reports and the console show the text as it is.
+    assert "`" not in finding.title + finding.text + finding.proposal
 
 
 def test_every_kind_has_a_story() -> None:
