@@ -74,7 +74,7 @@ export const INBOX_KINDS = every<Schema<"InboxKind">>()([
   "fleet",
 ]);
 export const TOKEN_SCOPES = every<Schema<"Scope">>()(["read", "jobs", "full"]);
-export const PROVIDER_KINDS = every<Schema<"ProviderCreate">["kind"]>()(["oidc", "github", "gitlab"]);
+export const PROVIDER_KINDS = every<Schema<"ProviderCreate">["kind"]>()(["oidc", "ldap", "github", "gitlab"]);
 export const SCHEDULE_PERIODS = every<NonNullable<Schema<"ScheduleCreate">["period"]>>()([
   "daily",
   "weekly",

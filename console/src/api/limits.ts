@@ -245,6 +245,7 @@ export const LicencePut = {
 export const LoginCreate = {
   new_password: { least: 8, most: 256 },
   password: { least: 1, most: 1024 },
+  provider: { most: 253 },
   token_name: { least: 1, most: 63 },
   user: { least: 1, most: 253 },
 } as const;
@@ -361,7 +362,7 @@ export const ProgramCreate = {
 
 export const ProviderCreate = {
   api_token: { most: 4096 },
-  client_id: { most: 253 },
+  client_id: { most: 1000 },
   client_secret: { most: 4096 },
   group: { most: 253 },
   groups_claim: { most: 253 },
@@ -373,7 +374,7 @@ export const ProviderCreate = {
 
 export const ProviderEdit = {
   api_token: { most: 4096 },
-  client_id: { most: 253 },
+  client_id: { most: 1000 },
   client_secret: { most: 4096 },
   group: { most: 253 },
   groups_claim: { most: 253 },

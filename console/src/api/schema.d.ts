@@ -398,8 +398,8 @@ export interface paths {
         put?: never;
         /**
          * Login
-         * @description Sign in with a password. With `token_name` the answer contains a bearer token; without it, the answer sets a
-         *     session cookie.
+         * @description Sign in with a password, of this server or of the directory `provider`. With `token_name` the answer contains a
+         *     bearer token; without it, the answer sets a session cookie.
          *
          *     A one-time password gives no token: send `new_password`, too, which replaces it. A session opened with a one-time
          *     password can only replace the password.
@@ -508,7 +508,8 @@ export interface paths {
         };
         /**
          * List Provider People
-         * @description Accounts that can be on-boarded: members that the provider lists, and accounts that have tried to sign in.
+         * @description Accounts that can be on-boarded: members that the provider lists, and accounts that have tried to sign in. With
+         *     `refresh` the users of a directory are looked up again, too.
          */
         get: operations["list_provider_people"];
         put?: never;
@@ -10439,6 +10440,165 @@ export interface components {
             id: number;
         };
         /**
+         * LdapSettingsBody
+         * @description Settings that are left out keep their values; those of a new directory fit OpenLDAP.
+         * @example {}
+         */
+        LdapSettingsBody: {
+            /**
+             * Allow Plain
+             * @description Allow `ldap://` without StartTLS to another machine: passwords can be read on the way.
+             * @default false
+             */
+            allow_plain?: boolean;
+            /**
+             * Base
+             * @description Where people are searched, as `ou=people,dc=example,dc=org`.
+             * @default
+             */
+            base?: string;
+            /**
+             * Bind As
+             * @description The name to sign in to the directory with as the person, with `{}` in the place of the login (`{}@example.org`). Without it the service account searches for the person.
+             * @default
+             */
+            bind_as?: string;
+            /**
+             * Ca Certificate
+             * @description The certificates (PEM) that alone are trusted; empty for those of the machine.
+             * @default
+             */
+            ca_certificate?: string;
+            /**
+             * Email Attribute
+             * @default mail
+             */
+            email_attribute?: string;
+            /**
+             * Group Base
+             * @description Where groups with the person as a member are searched; groups directly below it have short names.
+             * @default
+             */
+            group_base?: string;
+            /**
+             * Group Filter
+             * @default (objectClass=groupOfNames)
+             * @example (objectClass=inetOrgPerson)
+             */
+            group_filter?: string;
+            /**
+             * Id Attribute
+             * @description An id that never changes: `entryUUID`, or `objectGUID` in Active Directory.
+             * @default entryUUID
+             */
+            id_attribute?: string;
+            /**
+             * Login Attribute
+             * @description `uid`, or `sAMAccountName` in Active Directory.
+             * @default uid
+             */
+            login_attribute?: string;
+            /**
+             * Member Attribute
+             * @description The attribute of a group with its members; `memberUid` has logins.
+             * @default member
+             */
+            member_attribute?: string;
+            /**
+             * More Addresses
+             * @description Copies of the directory, asked in this order if `issuer` does not answer.
+             */
+            more_addresses?: string[];
+            /**
+             * Name Attribute
+             * @default cn
+             */
+            name_attribute?: string;
+            /**
+             * Nested
+             * @description Members of groups in a group are members of this group, too.
+             * @default false
+             */
+            nested?: boolean;
+            /**
+             * Refresh Minutes
+             * @description Time between two look-ups of the users. Those who have left lose sessions and tokens.
+             * @default 60
+             */
+            refresh_minutes?: number;
+            /**
+             * Starttls
+             * @description Encrypt connections to `ldap://` addresses by StartTLS.
+             * @default true
+             */
+            starttls?: boolean;
+            /**
+             * User Filter
+             * @description The filter of entries that are people.
+             * @default (objectClass=person)
+             * @example (objectClass=inetOrgPerson)
+             */
+            user_filter?: string;
+        };
+        /**
+         * LdapSettingsView
+         * @description The settings of a directory.
+         * @example {
+         *       "allow_plain": true,
+         *       "base": "base",
+         *       "bind_as": "bind-as",
+         *       "ca_certificate": "ca-certificate",
+         *       "email_attribute": "email-attribute",
+         *       "group_base": "group-base",
+         *       "group_filter": "group-filter",
+         *       "id_attribute": "id-attribute",
+         *       "login_attribute": "login-attribute",
+         *       "member_attribute": "member-attribute",
+         *       "more_addresses": [
+         *         "more-addresse"
+         *       ],
+         *       "name_attribute": "name-attribute",
+         *       "nested": true,
+         *       "refresh_minutes": 1,
+         *       "starttls": true,
+         *       "user_filter": "user-filter"
+         *     }
+         */
+        LdapSettingsView: {
+            /** Allow Plain */
+            allow_plain: boolean;
+            /** Base */
+            base: string;
+            /** Bind As */
+            bind_as: string;
+            /** Ca Certificate */
+            ca_certificate: string;
+            /** Email Attribute */
+            email_attribute: string;
+            /** Group Base */
+            group_base: string;
+            /** Group Filter */
+            group_filter: string;
+            /** Id Attribute */
+            id_attribute: string;
+            /** Login Attribute */
+            login_attribute: string;
+            /** Member Attribute */
+            member_attribute: string;
+            /** More Addresses */
+            more_addresses: string[];
+            /** Name Attribute */
+            name_attribute: string;
+            /** Nested */
+            nested: boolean;
+            /** Refresh Minutes */
+            refresh_minutes: number;
+            /** Starttls */
+            starttls: boolean;
+            /** User Filter */
+            user_filter: string;
+        };
+        /**
          * LeftOutView
          * @example {
          *       "jobs": 1,
@@ -11796,6 +11956,24 @@ export interface components {
          *           "client_id": "corral",
          *           "client_secret_set": true,
          *           "created_at": "2026-11-18T09:30:00Z",
+         *           "directory": {
+         *             "allow_plain": true,
+         *             "base": "base",
+         *             "bind_as": "bind-as",
+         *             "ca_certificate": "ca-certificate",
+         *             "email_attribute": "email-attribute",
+         *             "group_base": "group-base",
+         *             "group_filter": "group-filter",
+         *             "id_attribute": "id-attribute",
+         *             "login_attribute": "login-attribute",
+         *             "member_attribute": "member-attribute",
+         *             "more_addresses": [],
+         *             "name_attribute": "name-attribute",
+         *             "nested": true,
+         *             "refresh_minutes": 1,
+         *             "starttls": true,
+         *             "user_filter": "user-filter"
+         *           },
          *           "enabled": true,
          *           "group": "vision",
          *           "group_rules": [
@@ -12784,6 +12962,11 @@ export interface components {
             new_password?: string | null;
             /** Password */
             password: string;
+            /**
+             * Provider
+             * @description The directory (a provider of the kind `ldap`) that checks the password.
+             */
+            provider?: string | null;
             /**
              * Token Name
              * @description Answer with a bearer token instead of a cookie.
@@ -15586,7 +15769,6 @@ export interface components {
         /**
          * ProviderCreate
          * @example {
-         *       "client_id": "corral",
          *       "id": "j-12",
          *       "kind": "github"
          *     }
@@ -15603,14 +15785,20 @@ export interface components {
              * @default
              */
             api_token?: string;
-            /** Client Id */
-            client_id: string;
+            /**
+             * Client Id
+             * @description The client id; of a directory its service account.
+             * @default
+             */
+            client_id?: string;
             /**
              * Client Secret
              * @description Stored encrypted and never shown again.
              * @default
              */
             client_secret?: string;
+            /** @description For the kind `ldap` only. */
+            directory?: components["schemas"]["LdapSettingsBody"] | null;
             /**
              * Enabled
              * @default false
@@ -15629,8 +15817,8 @@ export interface components {
             group_rules?: string[];
             /**
              * Groups Claim
-             * @description The claim with the groups of a person; dots lead into objects (`realm_access.roles`).
-             * @default groups
+             * @description The claim with the groups of a person; dots lead into objects (`realm_access.roles`). Of a directory the attribute with them. Empty for the usual one: `groups`, or `memberOf`.
+             * @default
              */
             groups_claim?: string;
             /** Id */
@@ -15645,7 +15833,7 @@ export interface components {
              * Kind
              * @enum {string}
              */
-            kind: "github" | "gitlab" | "oidc";
+            kind: "github" | "gitlab" | "oidc" | "ldap";
             /**
              * Organisation
              * @description A GitHub organisation or GitLab group whose members are listed.
@@ -15669,6 +15857,26 @@ export interface components {
          *       "client_id": "corral",
          *       "client_secret_set": true,
          *       "created_at": "2026-11-18T09:30:00Z",
+         *       "directory": {
+         *         "allow_plain": true,
+         *         "base": "base",
+         *         "bind_as": "bind-as",
+         *         "ca_certificate": "ca-certificate",
+         *         "email_attribute": "email-attribute",
+         *         "group_base": "group-base",
+         *         "group_filter": "group-filter",
+         *         "id_attribute": "id-attribute",
+         *         "login_attribute": "login-attribute",
+         *         "member_attribute": "member-attribute",
+         *         "more_addresses": [
+         *           "more-addresse"
+         *         ],
+         *         "name_attribute": "name-attribute",
+         *         "nested": true,
+         *         "refresh_minutes": 1,
+         *         "starttls": true,
+         *         "user_filter": "user-filter"
+         *       },
          *       "enabled": true,
          *       "group": "vision",
          *       "group_rules": [
@@ -15696,6 +15904,8 @@ export interface components {
             client_secret_set: boolean;
             /** Created At */
             created_at: string;
+            /** @description The settings of a directory; null for other kinds. */
+            directory: components["schemas"]["LdapSettingsView"] | null;
             /** Enabled */
             enabled: boolean;
             /** Group */
@@ -15745,11 +15955,14 @@ export interface components {
             api_token?: string | null;
             /**
              * Client Id
+             * @description The client id; of a directory its service account.
              * @default
              */
             client_id?: string;
             /** Client Secret */
             client_secret?: string | null;
+            /** @description The changed settings of a directory. */
+            directory?: components["schemas"]["LdapSettingsBody"] | null;
             /**
              * Enabled
              * @default false
@@ -15767,8 +15980,8 @@ export interface components {
             group_rules?: string[];
             /**
              * Groups Claim
-             * @description The claim with the groups of a person; dots lead into objects (`realm_access.roles`).
-             * @default groups
+             * @description The claim with the groups of a person; dots lead into objects (`realm_access.roles`). Of a directory the attribute with them. Empty for the usual one: `groups`, or `memberOf`.
+             * @default
              */
             groups_claim?: string;
             /**
@@ -15824,7 +16037,7 @@ export interface components {
             kind: string;
             /**
              * Login Url
-             * @description Address that a browser opens to sign in.
+             * @description Address that a browser opens to sign in. For passwords and directories it is the console.
              */
             login_url: string;
             /** Title */
@@ -21834,6 +22047,24 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemView"];
                 };
             };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
             /** @description Body too large */
             413: {
                 headers: {
@@ -21868,6 +22099,24 @@ export interface operations {
                     RateLimit?: string;
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description The provider cannot be reached */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
                     [name: string]: unknown;
                 };
                 content: {

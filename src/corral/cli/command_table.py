@@ -114,7 +114,7 @@ PLACES: Sequence[Place] = (
     _noun("user", "people.users:user_app", Section.PEOPLE),
     _noun("group", "people.groups:app", Section.PEOPLE),
     _noun("permission-group", "people.permissions:group_app", Section.PEOPLE),
-    _noun("provider", "people.sign_in_providers:app", Section.PEOPLE),
+    _noun("provider", "people.directories:app", Section.PEOPLE),
     _noun("quota", "people.quotas:app", Section.PEOPLE),
     _noun("budget", "people.budgets:app", Section.PEOPLE),
     _noun("flavor", "fleet.catalog:flavor_app", Section.PEOPLE),

@@ -1,4 +1,4 @@
-import { Alert, Button, Divider, PasswordInput, Stack, Text, TextInput } from "@mantine/core";
+import { Alert, Button, Divider, NativeSelect, PasswordInput, Stack, Text, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
@@ -15,17 +15,22 @@ export default function SignIn({ onDone }: { onDone: () => void }) {
   const queries = useQueryClient();
   const [failure, setFailure] = useState<string>();
   const [busy, setBusy] = useState(false);
+  const [chosen, setChosen] = useState<string>();
   const form = useForm({ initialValues: { user: "", password: "" } });
   const providers = $api.useQuery("get", "/auth/providers", {}, { retry: false });
 
   // The form above is itself one of the ways.
-  const outside = providers.data?.items.filter((provider) => provider.kind !== "local") ?? [];
+  const listed = providers.data?.items.filter((provider) => provider.kind !== "local") ?? [];
+  const outside = listed.filter((provider) => provider.kind !== "ldap");
+  const directories = listed.filter((provider) => provider.kind === "ldap");
+  // The choice is always in sight, so that no local password goes to a directory by mistake.
+  const directory = chosen ?? directories[0]?.id ?? "";
 
   async function signIn(values: { user: string; password: string }) {
     setBusy(true);
     setFailure(undefined);
     try {
-      await sent(api.POST("/auth/login", { body: values }));
+      await sent(api.POST("/auth/login", { body: directory === "" ? values : { ...values, provider: directory } }));
       // Removes all cached data of the user who was signed in before in this tab.
       queries.removeQueries({ predicate: (query) => query.queryKey[1] !== "/me" });
       onDone();
@@ -45,6 +50,17 @@ export default function SignIn({ onDone }: { onDone: () => void }) {
             <Alert color="red" role="alert">
               {failure}
             </Alert>
+          )}
+          {directories.length > 0 && (
+            <NativeSelect
+              label={t("account")}
+              data={[
+                ...directories.map((provider) => ({ value: provider.id, label: provider.title })),
+                { value: "", label: t("local") },
+              ]}
+              value={directory}
+              onChange={(event) => setChosen(event.currentTarget.value)}
+            />
           )}
           <TextInput
             label={t("user")}

@@ -6,6 +6,8 @@ export const texts = defineTexts({
   user: ["User", "用户名"],
   password: ["Password", "密码"],
   signIn: ["Sign in", "登录"],
+  account: ["Account", "账号类型"],
+  local: ["Local account", "本地账号"],
   or: ["or", "或"],
   with: ["Continue with {name}", "使用 {name} 登录"],
   terminal: ["From a terminal: corral login --user NAME", "在终端中：corral login --user 用户名"],

@@ -30,11 +30,15 @@ token_app = typer.Typer(help="Manage your own API tokens.", no_args_is_help=True
         'echo "$PASSWORD" | corral login --user operator --password-stdin',
         "printf 'one-time\\nnew\\n' | corral login --user operator --password-stdin",
         "corral login --server http://gpu-head:8470 --user maria",
+        "corral login --provider lab --user maria",
     ],
 )
 def login(
     terminal: Terminal,
     user: Annotated[str | None, typer.Option(help="Your user name; asked for if not given.")] = None,
+    provider: Annotated[
+        str | None, typer.Option(metavar="ID", help="The directory with your password, as the sign-in page names it.")
+    ] = None,
     password_stdin: Annotated[
         bool,
         typer.Option(
@@ -57,7 +61,7 @@ def login(
         # a broken file must be found before the server creates a token that could not be stored
         before = store.get(client.server)
         password = terminal.password("Password", from_stdin=password_stdin)
-        view = _signed_in(terminal, client, user, password, from_stdin=password_stdin)
+        view = _signed_in(terminal, client, user, password, provider, from_stdin=password_stdin)
         token = view["token"]
         assert token is not None, "a sign-in with a token name is answered with a token"
         store.put(client.server, Credential(user=view["user"], token=token))
@@ -72,11 +76,13 @@ def login(
     )
 
 
-def _signed_in(terminal: Terminal, client: Client, user: str, password: str, *, from_stdin: bool) -> LoginView:
+def _signed_in(
+    terminal: Terminal, client: Client, user: str, password: str, provider: str | None, *, from_stdin: bool
+) -> LoginView:
     """Asks for a new password if the given one is a one-time password."""
     token_name = f"cli on {os.uname().nodename}"[:60]
     try:
-        return client.people.login(user, password, token_name=token_name)
+        return client.people.login(user, password, token_name=token_name, provider=provider)
     except ApiProblem as problem:
         if problem.slug != "password-change-required":
             raise

@@ -68,7 +68,7 @@ def list_providers(terminal: Terminal) -> None:
         lambda view: (
             view["id"],
             view["kind"],
-            _state(view),
+            state_of(view),
             str(view["users"]),
             view["title"],
             view["issuer"],
@@ -113,7 +113,7 @@ def create_provider(
     body.update(_given(terminal, issuer, title, allow, group, groups_claim, group_rule, organisation, api_token_stdin))
     with terminal.client() as client:
         view = client.providers.create(body)
-    terminal.answer(view, f"Created provider {view['id']} ({_state(view)}).")
+    terminal.answer(view, f"Created provider {view['id']} ({state_of(view)}).")
     terminal.note(f"The provider must know this redirect URI: {view['redirect_uri']}")
     if not view["enabled"]:
         terminal.note(f"Next: corral provider test {id}, then corral provider enable {id}")
@@ -236,7 +236,7 @@ def onboard(
         made = client.providers.onboard(
             id,
             _subjects(people, logins),
-            group=_group(group or "default"),
+            group=group_of(group or "default"),
             operators=_subjects(people, operator or ()),
         )
         known = next((provider for provider in client.providers.list() if provider["id"] == id), None)
@@ -287,23 +287,23 @@ def _given(
     }
     given = given_fields(values)
     if group is not None:
-        given["group"] = _group(group)
+        given["group"] = group_of(group)
     if api_token_stdin:
         given["api_token"] = terminal.password("API token", from_stdin=True)
     return given
 
 
-def _group(text: str) -> str | None:
+def group_of(text: str) -> str | None:
     return None if text == NO_GROUP else text
 
 
 def _edit(terminal: Terminal, id: str, changes: dict[str, Any]) -> None:
     with terminal.client() as client:
         view = client.providers.edit(id, changes)
-    terminal.answer(view, f"{view['id']}: {_state(view)}")
+    terminal.answer(view, f"{view['id']}: {state_of(view)}")
 
 
-def _state(view: ProviderDetailView) -> str:
+def state_of(view: ProviderDetailView) -> str:
     return "enabled" if view["enabled"] else "disabled"
 
 

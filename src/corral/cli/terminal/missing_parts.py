@@ -16,6 +16,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "httpcore",
         "joserfc",
         "pydantic",
+        "sansldap",
         "sqlalchemy",
         "starlette",
         "uvicorn",

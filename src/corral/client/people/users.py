@@ -26,11 +26,22 @@ class People:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def login(self, user: str, password: str, *, token_name: str, new_password: str | None = None) -> LoginView:
-        """`new_password` replaces the password. It is required to sign in with a one-time password."""
+    def login(
+        self,
+        user: str,
+        password: str,
+        *,
+        token_name: str,
+        new_password: str | None = None,
+        provider: str | None = None,
+    ) -> LoginView:
+        """`new_password` replaces the password. It is required to sign in with a one-time password. `provider` is the
+        directory that checks the password."""
         body = {"user": user, "password": password, "token_name": token_name}
         if new_password is not None:
             body["new_password"] = new_password
+        if provider is not None:
+            body["provider"] = provider
         return cast("LoginView", self._transport.post("/auth/login", body))
 
     def logout(self) -> None:

@@ -278,6 +278,27 @@ class PermissionGroupView(TypedDict):
     created_at: str
 
 
+class LdapSettingsView(TypedDict):
+    """The settings of a directory."""
+
+    base: str
+    user_filter: str
+    login_attribute: str
+    id_attribute: str
+    name_attribute: str
+    email_attribute: str
+    bind_as: str
+    group_base: str
+    group_filter: str
+    member_attribute: str
+    nested: bool
+    more_addresses: list[str]
+    starttls: bool
+    allow_plain: bool
+    ca_certificate: str
+    refresh_minutes: int
+
+
 class ProviderDetailView(TypedDict):
     """A provider as operators see it."""
 
@@ -296,6 +317,8 @@ class ProviderDetailView(TypedDict):
     group_rules: list[str]
     #: The redirect address to register with the provider.
     redirect_uri: str
+    #: The settings of a directory; null for other kinds.
+    directory: LdapSettingsView | None
     #: Number of users of this provider.
     users: int
     #: An operator has signed in with this provider.
@@ -309,7 +332,7 @@ class ProviderView(TypedDict):
     id: str
     kind: str
     title: str
-    #: Address that a browser opens to sign in.
+    #: Address that a browser opens to sign in. For passwords and directories it is the console.
     login_url: str
 
 
@@ -388,6 +411,8 @@ class LoginCreate(TypedDict):
     password: str
     #: Replaces the password, for example a one-time password.
     new_password: NotRequired[str | None]
+    #: The directory (a provider of the kind `ldap`) that checks the password.
+    provider: NotRequired[str | None]
     #: Answer with a bearer token instead of a cookie.
     token_name: NotRequired[str | None]
 
@@ -532,23 +557,62 @@ class ProfileEdit(TypedDict):
     email: NotRequired[str | None]
 
 
+class LdapSettingsBody(TypedDict):
+    """Settings that are left out keep their values; those of a new directory fit OpenLDAP."""
+
+    #: Allow `ldap://` without StartTLS to another machine: passwords can be read on the way.
+    allow_plain: NotRequired[bool]
+    #: Where people are searched, as `ou=people,dc=example,dc=org`.
+    base: NotRequired[str]
+    #: The name to sign in to the directory with as the person, with `{}` in the place of the login (`{}@example.org`).
+    #: Without it the service account searches for the person.
+    bind_as: NotRequired[str]
+    #: The certificates (PEM) that alone are trusted; empty for those of the machine.
+    ca_certificate: NotRequired[str]
+    email_attribute: NotRequired[str]
+    #: Where groups with the person as a member are searched; groups directly below it have short names.
+    group_base: NotRequired[str]
+    group_filter: NotRequired[str]
+    #: An id that never changes: `entryUUID`, or `objectGUID` in Active Directory.
+    id_attribute: NotRequired[str]
+    #: `uid`, or `sAMAccountName` in Active Directory.
+    login_attribute: NotRequired[str]
+    #: The attribute of a group with its members; `memberUid` has logins.
+    member_attribute: NotRequired[str]
+    #: Copies of the directory, asked in this order if `issuer` does not answer.
+    more_addresses: NotRequired[list[str]]
+    name_attribute: NotRequired[str]
+    #: Members of groups in a group are members of this group, too.
+    nested: NotRequired[bool]
+    #: Time between two look-ups of the users. Those who have left lose sessions and tokens.
+    refresh_minutes: NotRequired[int]
+    #: Encrypt connections to `ldap://` addresses by StartTLS.
+    starttls: NotRequired[bool]
+    #: The filter of entries that are people.
+    user_filter: NotRequired[str]
+
+
 class ProviderCreate(TypedDict):
     id: str
-    kind: Literal["github", "gitlab", "oidc"]
-    client_id: str
+    kind: Literal["github", "gitlab", "oidc", "ldap"]
     #: Logins, e-mail addresses, @domains, or * for all accounts of the provider.
     allow: NotRequired[list[str]]
     #: Stored encrypted and never shown again.
     api_token: NotRequired[str]
+    #: The client id; of a directory its service account.
+    client_id: NotRequired[str]
     #: Stored encrypted and never shown again.
     client_secret: NotRequired[str]
+    #: For the kind `ldap` only.
+    directory: NotRequired[LdapSettingsBody | None]
     enabled: NotRequired[bool]
     #: Group of new users; null means no group.
     group: NotRequired[str | None]
     #: `GROUP-OF-THE-PROVIDER=GROUP`, or `…=@operator`: the group and the role of a person, decided at each sign-in.
     #: Members of these groups may sign in.
     group_rules: NotRequired[list[str]]
-    #: The claim with the groups of a person; dots lead into objects (`realm_access.roles`).
+    #: The claim with the groups of a person; dots lead into objects (`realm_access.roles`). Of a directory the
+    #: attribute with them. Empty for the usual one: `groups`, or `memberOf`.
     groups_claim: NotRequired[str]
     #: The provider's address; not needed for github.com and gitlab.com.
     issuer: NotRequired[str]
@@ -563,15 +627,19 @@ class ProviderEdit(TypedDict):
     #: Logins, e-mail addresses, @domains, or * for all accounts of the provider.
     allow: NotRequired[list[str]]
     api_token: NotRequired[str | None]
+    #: The client id; of a directory its service account.
     client_id: NotRequired[str]
     client_secret: NotRequired[str | None]
+    #: The changed settings of a directory.
+    directory: NotRequired[LdapSettingsBody | None]
     enabled: NotRequired[bool]
     #: Group of new users; null means no group.
     group: NotRequired[str | None]
     #: `GROUP-OF-THE-PROVIDER=GROUP`, or `…=@operator`: the group and the role of a person, decided at each sign-in.
     #: Members of these groups may sign in.
     group_rules: NotRequired[list[str]]
-    #: The claim with the groups of a person; dots lead into objects (`realm_access.roles`).
+    #: The claim with the groups of a person; dots lead into objects (`realm_access.roles`). Of a directory the
+    #: attribute with them. Empty for the usual one: `groups`, or `memberOf`.
     groups_claim: NotRequired[str]
     issuer: NotRequired[str]
     organisation: NotRequired[str]

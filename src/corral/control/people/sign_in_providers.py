@@ -14,8 +14,9 @@ from urllib.parse import urlsplit
 
 from corral.control.errors import Invalid, NotFound, Taken, WrongState
 from corral.control.live.unit_of_work import PLATFORM, SYSTEM, Caller, Work
-from corral.control.people import groups, user_accounts
+from corral.control.people import ldap_directories, user_accounts
 from corral.control.people.operators import is_acting_operator, reachable_operators, require_operator
+from corral.control.people.sign_in_rules import apply_decision, decision_of
 from corral.control.ports import Transaction
 from corral.control.records import (
     LOCAL_PROVIDER,
@@ -29,7 +30,7 @@ from corral.control.records import (
 )
 from corral.core.counts import counted
 from corral.core.names import USER_NAME
-from corral.core.people.group_rules import Decision, decide, read_rule
+from corral.core.people.group_rules import read_rule
 
 PROVIDER_ID = re.compile(r"[a-z][a-z0-9-]{0,31}")
 #: Words that mean something else in the same place of an address.
@@ -77,8 +78,10 @@ def edit_provider(work: Work, caller: Caller, provider_id: str, changes: Mapping
     """Change some fields; secrets that are not among the changes stay as they are."""
     require_operator(caller, "manage sign-in providers")
     before = existing(work.tx, provider_id)
-    after = _checked(work.tx, replace(before, **changes))
-    if after.issuer != before.issuer:
+    after = _checked(work.tx, replace(before, **ldap_directories.changed_directory(before, changes)))
+    if after.kind is ProviderKind.LDAP:
+        ldap_directories.check_new_way(before, after, changes)
+    elif after.issuer != before.issuer:
         _check_new_issuer(work.tx, before, changes)
     if before.enabled and not after.enabled:
         _protect_last_operator(work.tx, before, "disable")
@@ -130,14 +133,11 @@ def _checked(tx: Transaction, provider: ProviderRecord) -> ProviderRecord:
     if provider.kind is not ProviderKind.OIDC:
         # Of an OIDC issuer every letter counts; these two are only the beginning of addresses.
         issuer = issuer.rstrip("/")
-    provider = replace(provider, issuer=issuer, title=provider.title or provider.id)
-    _check_issuer(provider.issuer)
-    if not provider.client_id or _CONTROL_OR_BLANK.search(provider.client_id):
-        raise Invalid("the client id must not be empty or contain blanks", field="client_id")
-    if provider.organisation and provider.kind is ProviderKind.OIDC:
-        raise Invalid("an OIDC provider has no members to list: leave organisation empty", field="organisation")
-    if provider.api_token and provider.kind is ProviderKind.OIDC:
-        raise Invalid("an OIDC provider has no API to list people: leave api_token empty", field="api_token")
+    claim = provider.groups_claim or ("memberOf" if provider.kind is ProviderKind.LDAP else "groups")
+    provider = replace(provider, issuer=issuer, title=provider.title or provider.id, groups_claim=claim)
+    provider = ldap_directories.checked_directory(provider)
+    if provider.kind is not ProviderKind.LDAP:
+        _check_client(provider)
     if len(provider.allow) > MAX_ALLOWED:
         raise Invalid(f"at most {MAX_ALLOWED} entries are allowed", field="allow", limit=MAX_ALLOWED)
     for entry in provider.allow:
@@ -155,11 +155,21 @@ def _checked(tx: Transaction, provider: ProviderRecord) -> ProviderRecord:
     )
 
 
+def _check_client(provider: ProviderRecord) -> None:
+    _check_issuer(provider.issuer)
+    if not provider.client_id or _CONTROL_OR_BLANK.search(provider.client_id):
+        raise Invalid("the client id must not be empty or contain blanks", field="client_id")
+    if provider.organisation and provider.kind is ProviderKind.OIDC:
+        raise Invalid("an OIDC provider has no members to list: leave organisation empty", field="organisation")
+    if provider.api_token and provider.kind is ProviderKind.OIDC:
+        raise Invalid("an OIDC provider has no API to list people: leave api_token empty", field="api_token")
+
+
 def _check_rules(tx: Transaction, provider: ProviderRecord) -> None:
     if provider.group_rules and provider.kind is ProviderKind.GITHUB:
         raise Invalid("GitHub names no groups at sign-in: leave group_rules empty", field="group_rules")
-    if not provider.groups_claim or _CONTROL_OR_BLANK.search(provider.groups_claim):
-        raise Invalid("the claim must not be empty or contain blanks", field="groups_claim")
+    if _CONTROL_OR_BLANK.search(provider.groups_claim):
+        raise Invalid("the claim must not contain blanks", field="groups_claim")
     if len(provider.group_rules) > MAX_ALLOWED:
         raise Invalid(f"at most {MAX_ALLOWED} rules are allowed", field="group_rules", limit=MAX_ALLOWED)
     for text in provider.group_rules:
@@ -222,7 +232,7 @@ def _edit_action(before: ProviderRecord, after: ProviderRecord, changes: Mapping
 
 def _detail(provider: ProviderRecord) -> dict[str, Any]:
     """The details of a provider for the audit log, without secrets, even encrypted ones."""
-    return {
+    return ldap_directories.detail_of(provider) | {
         "kind": provider.kind,
         "issuer": provider.issuer,
         "client_id": provider.client_id,
@@ -245,11 +255,12 @@ def sign_in(work: Work, source: str, seen: IdentityRecord, member_of: Collection
     user = _user_of(work.tx, seen)
     identity = replace(seen, seen_at=work.now, user=user.name if user is not None else None)
     platform = replace(SYSTEM, source=source)
-    decision = decide([read_rule(rule) for rule in provider.group_rules], member_of)
+    decision = decision_of(provider, member_of)
     if user is not None:
+        user = ldap_directories.enable_returned(work, platform, user)
         work.tx.providers.save_identities([identity])
         if not user.disabled:
-            user = _apply(work, platform, user, decision)
+            user = apply_decision(work, platform, user, decision)
         return SignInOutcome(identity=identity, user=None if user.disabled else user, is_disabled=user.disabled)
     # The first user, who sets up the installation, is the first operator.
     if decision.is_member or is_allowed(provider, identity) or not work.tx.people.users():
@@ -260,19 +271,6 @@ def sign_in(work: Work, source: str, seen: IdentityRecord, member_of: Collection
     caller = Caller(name=PLATFORM, source=source)
     work.record(caller, "identity.refused", identity.login, detail={"provider": provider.id, "login": identity.login})
     return SignInOutcome(identity=identity)
-
-
-def _apply(work: Work, caller: Caller, user: UserRecord, decision: Decision) -> UserRecord:
-    """Gives a user the group and the role that the rules decide; the last operator who can sign in keeps the role."""
-    if decision.group is not None and decision.group != user.group:
-        user = groups.place_user(work, caller, user, decision.group)
-    if decision.is_operator is None or decision.is_operator == (user.role is Role.OPERATOR):
-        return user
-    if not decision.is_operator and all(other.name == user.name for other in reachable_operators(work.tx)):
-        work.record(caller, "user.role-kept", user.name, owner=user.name, detail={"reason": "the last operator"})
-        return user
-    role = Role.OPERATOR if decision.is_operator else Role.SCIENTIST
-    return user_accounts.edit_user(work, caller, user.name, role=role)
 
 
 def on_board(
@@ -338,6 +336,7 @@ def remember(work: Work, caller: Caller, provider_id: str, found: Sequence[Ident
                 email=item.email or before.email,
                 seen_at=before.seen_at,
                 user=before.user,
+                gone_at=before.gone_at,
             )
         merged.append(item)
     work.tx.providers.save_identities(merged)
@@ -355,8 +354,11 @@ def known_people(tx: Transaction, provider_id: str) -> list[IdentityRecord]:
 
 def is_allowed(provider: ProviderRecord, identity: IdentityRecord) -> bool:
     """Whether the allow-list names them. An e-mail address counts only when the provider has verified it, and only such
-    addresses are in an identity; a login that looks like an address is a text that its owner may have chosen."""
+    addresses are in an identity; a login that looks like an address is a text that its owner may have chosen. In a
+    directory it is the login that is given out, and the address that people may often change themselves."""
     login, email = identity.login.casefold(), identity.email.casefold()
+    if provider.kind is ProviderKind.LDAP:
+        return any(entry.casefold() in (EVERYBODY, login) for entry in provider.allow)
     names = {EVERYBODY}
     if "@" not in login:
         names.add(login)

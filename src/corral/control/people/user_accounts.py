@@ -115,6 +115,8 @@ def edit_user(
     if _is_acting_operator(user) and not _is_acting_operator(changed):
         _protect_last_operator(work, name)
     work.tx.people.save_user(changed)
+    if disabled is not None:
+        _forget_leaving(work, user)
     if changed.disabled or password_hash is not None:
         _sign_out(work, name)
     work.record(caller, "user.edited", name, owner=name, detail=_changes(user, changed))
@@ -311,6 +313,13 @@ def _is_acting_operator(user: UserRecord) -> bool:
 def _protect_last_operator(work: Work, name: str) -> None:
     if all(user.name == name for user in reachable_operators(work.tx)):
         raise WrongState(f"{name} is the last operator who can sign in", field="role")
+
+
+def _forget_leaving(work: Work, user: UserRecord) -> None:
+    """An operator decides from now on whether the user is disabled, and no longer the user's directory."""
+    known = work.tx.providers.identity(user.provider, user.subject)
+    if known is not None and known.gone_at:
+        work.tx.providers.save_identities([replace(known, gone_at=0.0)])
 
 
 def _sign_out(work: Work, name: str) -> None:

@@ -110,6 +110,42 @@ class ProviderKind(StrEnum):
     GITHUB = "github"
     GITLAB = "gitlab"
     OIDC = "oidc"
+    #: a directory, such as OpenLDAP or Active Directory: corral asks it about names and passwords
+    LDAP = "ldap"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DirectoryRecord:
+    """Where and how a directory is searched for people and their groups."""
+
+    #: where people are searched
+    base: str = ""
+    #: which entries are people who may be found
+    user_filter: str = "(objectClass=person)"
+    login_attribute: str = "uid"
+    #: an unchanging id of an entry
+    id_attribute: str = "entryUUID"
+    name_attribute: str = "cn"
+    email_attribute: str = "mail"
+    #: the name with {} in the place of the login to bind with as the person; "" means: the service account searches
+    bind_as: str = ""
+    #: where groups are searched; "" means: only the groups that the entry of a person names
+    group_base: str = ""
+    group_filter: str = "(objectClass=groupOfNames)"
+    #: the attribute of a group with its members
+    member_attribute: str = "member"
+    #: whether members of a group's groups are its members
+    nested: bool = False
+    #: addresses of copies of the directory, which are asked if the first one does not answer
+    more_addresses: tuple[str, ...] = ()
+    #: whether a connection to ldap:// is encrypted by StartTLS
+    starttls: bool = True
+    #: passwords may be sent unencrypted to another machine
+    allow_plain: bool = False
+    #: the certificates (PEM) that alone are trusted; "" means: those that the machine trusts
+    ca_certificate: str = ""
+    #: how often the people of the directory are looked up again
+    refresh_minutes: int = 60
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,6 +174,8 @@ class ProviderRecord:
     organisation: str = ""
     #: for listing them; encrypted, never shown
     api_token: str = ""
+    #: settings of a directory; its address is `issuer`, its service account `client_id` and `client_secret`
+    directory: DirectoryRecord | None = None
     created_at: float = 0.0
 
 
@@ -153,6 +191,8 @@ class IdentityRecord:
     seen_at: float = 0.0
     #: the corral user, once on-boarded
     user: str | None = None
+    #: when its directory no longer had the person, so that the user was disabled; 0 means never, or back again
+    gone_at: float = 0.0
 
 
 class CredentialKind(StrEnum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 #: In the place of a group: members are operators.
@@ -35,9 +35,11 @@ def read_rule(text: str) -> GroupRule:
     return GroupRule(member_of.strip(), None if target.strip() == OPERATOR else target.strip())
 
 
-def decide(rules: Sequence[GroupRule], member_of: Collection[str]) -> Decision:
-    """The first rule with a group of the person decides about the group; any rule for operators about the role."""
-    matching = [rule for rule in rules if rule.member_of in member_of]
+def decide(rules: Sequence[GroupRule], member_of: Collection[str], key: Callable[[str], str] | None = None) -> Decision:
+    """The first rule with a group of the person decides about the group; any rule for operators about the role. Two
+    names with the same `key` mean the same group; without it every letter counts."""
+    keys = set(member_of) if key is None else {key(name) for name in member_of}
+    matching = [rule for rule in rules if (rule.member_of if key is None else key(rule.member_of)) in keys]
     groups = [rule.group for rule in matching if rule.group is not None]
     has_operators = any(rule.group is None for rule in rules)
     return Decision(

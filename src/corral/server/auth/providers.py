@@ -9,14 +9,16 @@ from __future__ import annotations
 import hmac
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import httpx
 
+from corral.control.people.ldap_directories import FoundPerson
 from corral.control.people.sign_in_providers import DEFAULT_ISSUERS, EVERYBODY
 from corral.control.ports import Clock
 from corral.control.records import IdentityRecord, ProviderKind, ProviderRecord
+from corral.server.auth.directory.directory_threads import DirectoryThreads
 from corral.server.auth.discovery import Discovery
 from corral.server.auth.kinds import Kind, kinds_with
 from corral.server.auth.kinds.oidc import clock_check
@@ -45,6 +47,18 @@ class SignIn:
         self._clock = clock
         self._discovery = discovery or Discovery()
         self._kinds = kinds_with(self._discovery)
+        self._directories = DirectoryThreads(now=clock.now)
+
+    def close(self) -> None:
+        self._directories.close()
+
+    async def with_password(
+        self, provider: ProviderRecord, login: str, password: str
+    ) -> tuple[IdentityRecord, tuple[str, ...]] | None:
+        """The person in the directory whose login and password these are, and their groups; None if there is no such
+        person, if the password is another, or if the account is disabled. Raises ProviderFailed."""
+        person = await self._directories.person(provider, self._secret(provider.client_secret), login, password)
+        return None if person is None else (_identity(provider, person), person.member_of)
 
     async def begin(self, provider: ProviderRecord, *, redirect_uri: str, next: str) -> tuple[str, Ticket]:
         """The address to redirect the browser to, and the ticket that it must return."""
@@ -96,14 +110,25 @@ class SignIn:
         person = await kind.person(provider, grant)
         return _identity(provider, person), person.member_of
 
+    async def present(self, provider: ProviderRecord, subjects: Collection[str]) -> list[FoundPerson]:
+        """People among these whom a directory still has, with their groups. Raises ProviderFailed."""
+        found = await self._directories.present(provider, self._secret(provider.client_secret), subjects)
+        return [FoundPerson(subject=person.subject, member_of=person.member_of) for person in found]
+
     async def people(self, provider: ProviderRecord) -> list[IdentityRecord] | None:
         """All accounts that could sign in, or None if the provider does not list them."""
+        if provider.kind is ProviderKind.LDAP:
+            listed = await self._directories.people(provider, self._secret(provider.client_secret))
+            return [_identity(provider, person) for person in listed]
         token = self._secret(provider.api_token) if provider.api_token else ""
         found = await self._kinds[provider.kind].people(provider, token)
         return None if found is None else [_identity(provider, person) for person in found if person.subject]
 
     async def test(self, provider: ProviderRecord, *, redirect_uri: str) -> list[Check]:
         """All checks that are possible without a user signing in."""
+        if provider.kind is ProviderKind.LDAP:
+            problems = self._secret_checks(provider)
+            return problems or await self._directories.checks(provider, self._secret(provider.client_secret))
         kind = self._kinds[provider.kind]
         found = await kind.checks(provider)
         found += [_client_id_check(provider), *_allow_checks(provider), *self._secret_checks(provider)]
@@ -154,6 +179,9 @@ class SignIn:
         )
 
     def _secret(self, encrypted: str) -> str:
+        """The secret itself; "" if there is none."""
+        if not encrypted:
+            return ""
         try:
             return self._box.decrypt(encrypted)
         except SecretUnreadable as error:

@@ -58,24 +58,28 @@ async def user_with_password(context: ServerContext, name: str, password: str, a
     if not await context.passwords.matches(known, password) or user is None:
         log.warning("failed sign-in from %s", address)
         note_failed_sign_in(context, user.name if user is not None else None, address)
-        left = context.throttle.left(name, address)
-        raise Problem(
-            401,
-            "Not signed in",
-            "The user name or the password is wrong.",
-            slug="wrong-password",
-            headers=rate_headers(context, left, 0),
-        )
+        raise wrong_password(context, name, address)
     context.throttle.succeeded(name, address)
     return user
 
 
-async def check_pace(context: ServerContext, name: str, address: str) -> None:
-    """Count an attempt with a password. Raises a 429 problem if it comes too soon after others that failed."""
+def wrong_password(context: ServerContext, name: str, address: str) -> Problem:
+    return Problem(
+        401,
+        "Not signed in",
+        "The user name or the password is wrong.",
+        slug="wrong-password",
+        headers=rate_headers(context, context.throttle.left(name, address), 0),
+    )
+
+
+async def check_pace(context: ServerContext, name: str, address: str, *, user: str | None = None) -> None:
+    """Count an attempt with a password. Raises a 429 problem if it comes too soon after others that failed. `user` is
+    the user behind the name, if it is another one."""
     throttle = context.throttle
     wait = throttle.begin(name, address)
     if wait > 0 and throttle.needs_known_addresses(name, address):
-        for known in await context.read(_addresses_of, name):
+        for known in await context.read(_addresses_of, user or name):
             throttle.know(name, known)
         wait = throttle.begin(name, address)
     if wait > 0:

@@ -79,6 +79,13 @@ class LoginThrottle:
         self._failed.pop((user, place), None)
         self.know(user, address)
 
+    def withdraw(self, user: str, address: str) -> None:
+        """The password could not be checked: the attempt does not count."""
+        for key in self._limits(user, network_of(address)):
+            failures = self._failed.get(key)
+            if failures is not None:
+                failures.count -= 1
+
     def know(self, user: str, address: str) -> None:
         """The user has signed in from this address before: the shared counts do not apply there."""
         if len(self._known) >= _MAX_KEYS:

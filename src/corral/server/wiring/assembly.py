@@ -40,6 +40,7 @@ from corral.server.http.app import VERSION, build_app
 from corral.server.http.context import ServerContext
 from corral.server.jobs.curve_files import CurveFiles
 from corral.server.people import personal_sender
+from corral.server.people.directory_worker import DirectoryWorker
 from corral.server.settings.settings import FIRST_USER, Settings
 from corral.server.storage.readers import Readers
 from corral.server.storage.store_reads import StoreReads
@@ -105,12 +106,26 @@ def assembled(
         parts.callback(context.readers.close)
         parts.callback(context.steps.close)
         parts.callback(context.git_sources.close)
+        parts.callback(context.sign_in.close)
         parts.callback(context.reads.close)
         context.parts.start()
         parts.callback(context.parts.stop)
+        directory_worker = _directory_worker(base, context)
+        directory_worker.start()
+        parts.callback(directory_worker.stop)
         _compare_gpus(settings, base.controller)
         _renew_secrets(context, base)
         yield Assembly(app=build_app(context), context=context, one_time_password=_bootstrap(context))
+
+
+def _directory_worker(base: Foundation, context: ServerContext) -> DirectoryWorker:
+    return DirectoryWorker(
+        controller=base.controller,
+        store=base.store,
+        box=base.box,
+        clock=base.clock,
+        forget=lambda name: base.feed.call_soon(lambda: context.identities.forget(name)),
+    )
 
 
 def _alone(base: Foundation) -> Servers:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import Connection, delete, select
 
-from corral.control.records import IdentityRecord, ProviderKind, ProviderRecord
+from corral.control.records import DirectoryRecord, IdentityRecord, ProviderKind, ProviderRecord
 from corral.stores.database import row_codec
 from corral.stores.database.statements import replace_rows
 from corral.stores.schema.tables import identity_rows, provider_rows
@@ -43,6 +44,7 @@ class SqlProviderTable:
             "group_rules": row_codec.encode_names(provider.group_rules),
             "organisation": provider.organisation,
             "api_token": provider.api_token,
+            "directory": "" if provider.directory is None else row_codec.to_json(asdict(provider.directory)),
             "created_at": provider.created_at,
         }
         replace_rows(self._connection, provider_rows, [row])
@@ -76,6 +78,7 @@ class SqlProviderTable:
                 "email": identity.email,
                 "seen_at": identity.seen_at,
                 "user_name": identity.user,
+                "gone_at": identity.gone_at,
             }
             for identity in identities
         ]
@@ -97,6 +100,7 @@ def _provider_of(row: Any) -> ProviderRecord:
         group_rules=row_codec.decode_names(str, row.group_rules),
         organisation=row.organisation,
         api_token=row.api_token,
+        directory=_directory_of(row.directory),
         created_at=row.created_at,
     )
 
@@ -110,4 +114,12 @@ def _identity_of(row: Any) -> IdentityRecord:
         email=row.email,
         seen_at=row.seen_at,
         user=row.user_name,
+        gone_at=row.gone_at,
     )
+
+
+def _directory_of(text: str) -> DirectoryRecord | None:
+    if not text:
+        return None
+    values = row_codec.from_json(text)
+    return DirectoryRecord(**{**values, "more_addresses": tuple(values["more_addresses"])})

@@ -355,6 +355,7 @@ provider_rows = Table(
     json_column("group_rules"),
     text_column("organisation"),
     text_column("api_token"),
+    json_column("directory", default=""),
     time_column("created_at"),
 )
 
@@ -369,6 +370,7 @@ identity_rows = Table(
     time_column("seen_at"),
     # The account stays known when its user is deleted, and can be on-boarded again.
     Column("user_name", PlainText, ForeignKey("users.name", ondelete="SET NULL"), nullable=True),
+    time_column("gone_at", default="0"),
     PrimaryKeyConstraint("provider", "subject"),
     Index(None, "user_name"),
 )

@@ -403,7 +403,7 @@ def test_without_rules_groups_of_the_provider_change_nothing(staffed: Desk) -> N
     [
         ({"group_rules": ("ml",)}, "'ml' is not a rule"),
         ({"group_rules": ("ml=nowhere",)}, "no group 'nowhere'"),
-        ({"groups_claim": ""}, "the claim must not be empty"),
+        ({"groups_claim": "two words"}, "the claim must not contain blanks"),
     ],
 )
 def test_rules_are_checked(staffed: Desk, change: dict[str, Any], text: str) -> None:

@@ -18,6 +18,7 @@ from corral.server.auth.callers import (
     password_change_required,
     session_cookie,
 )
+from corral.server.auth.directory_sign_in import user_of_directory
 from corral.server.auth.secrets import new_credential_id, new_token, secret_hash
 from corral.server.auth.sessions import (
     open_session,
@@ -26,6 +27,7 @@ from corral.server.auth.sessions import (
     sign_in,
     user_with_password,
 )
+from corral.server.http.problems import invalid_field
 from corral.server.http.strict_route import problems, resource_router
 from corral.server.schemas.people.users import LoginCreate, LoginView
 
@@ -36,18 +38,23 @@ router = resource_router("/auth", "sign-in")
     "/login",
     operation_id="login",
     response_model=LoginView,
-    responses=problems(403, 415, 429),
+    responses=problems(403, 404, 409, 415, 429, 502, 503),
     dependencies=[Depends(check_own_page)],
 )
 async def login(body: LoginCreate, request: Request, context: Context) -> Response:
-    """Sign in with a password. With `token_name` the answer contains a bearer token; without it, the answer sets a
-    session cookie.
+    """Sign in with a password, of this server or of the directory `provider`. With `token_name` the answer contains a
+    bearer token; without it, the answer sets a session cookie.
 
     A one-time password gives no token: send `new_password`, too, which replaces it. A session opened with a one-time
     password can only replace the password.
     """
     address = address_of(request)
-    user = await user_with_password(context, body.user, body.password, address)
+    if body.provider is not None:
+        if body.new_password is not None:
+            raise invalid_field("new_password", "cannot be set here: the directory keeps the password")
+        user = await user_of_directory(context, body.provider, body.user, body.password, address)
+    else:
+        user = await user_with_password(context, body.user, body.password, address)
     if body.new_password is not None:
         user = await replace_password(context, user, body.password, body.new_password, address)
     elif user.must_change_password and body.token_name is not None:

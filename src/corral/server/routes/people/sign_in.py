@@ -11,10 +11,10 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from corral.control.errors import NotFound, Refusal
 from corral.control.people import sign_in_providers
-from corral.control.people.sign_in_providers import SignInOutcome
 from corral.control.ports import Transaction
-from corral.control.records import ProviderRecord
+from corral.control.records import ProviderKind, ProviderRecord
 from corral.server.auth.callers import Context, address_of, is_secure
+from corral.server.auth.directory_sign_in import refused
 from corral.server.auth.outside import ProviderFailed
 from corral.server.auth.sessions import note_failed_sign_in, open_session, set_session_cookie
 from corral.server.auth.tickets import TICKET_SECONDS, safe_next
@@ -139,7 +139,7 @@ async def _finished(provider_id: str, request: Request, context: ServerContext) 
     if outcome.user is None:
         known = outcome.identity.user if outcome.is_disabled else None
         note_failed_sign_in(context, known, address_of(request), provider=provider_id)
-        return answer_of(request, _refused(provider, outcome))
+        return answer_of(request, refused(provider, outcome))
     # The rules of the provider may have changed the role.
     context.identities.forget(outcome.user.name)
     session = await open_session(context, outcome.user, address_of(request))
@@ -155,19 +155,6 @@ def answer_of(request: Request, problem: Problem) -> Response:
     return HTMLResponse(failure_page(problem.title, problem.detail), status_code=problem.status)
 
 
-def _refused(provider: ProviderRecord, outcome: SignInOutcome) -> Problem:
-    login = outcome.identity.login
-    if outcome.is_disabled:
-        return Problem(403, "Not signed in", f"The user {outcome.identity.user} is disabled.", slug="user-disabled")
-    return Problem(
-        403,
-        "Ask an operator",
-        f"{provider.title} knows you as {login}, but you are no user here yet. Ask an operator to on-board you.",
-        slug="not-on-boarded",
-        numbers={"provider": provider.id, "login": login},
-    )
-
-
 def _problem(error: Refusal | ProviderFailed) -> Problem:
     if isinstance(error, Refusal):
         return Problem(error.status, error.title, error.detail, slug=error.slug, numbers=error.numbers)
@@ -176,7 +163,8 @@ def _problem(error: Refusal | ProviderFailed) -> Problem:
 
 def _enabled(tables: Transaction, provider_id: str) -> ProviderRecord:
     provider = tables.providers.get(provider_id)
-    if provider is None or not provider.enabled:
+    # A directory redirects no browser: its passwords are typed here.
+    if provider is None or not provider.enabled or provider.kind is ProviderKind.LDAP:
         raise NotFound(f"signing in with {provider_id!r} is not possible here", field="provider")
     return provider
 

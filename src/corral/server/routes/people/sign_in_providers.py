@@ -7,18 +7,20 @@ from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 
-from corral.control.people import sign_in_providers
+from corral.control.people import ldap_directories, sign_in_providers
 from corral.control.ports import Transaction
-from corral.control.records import ProviderKind, ProviderRecord
+from corral.control.records import DirectoryRecord, ProviderKind, ProviderRecord
 from corral.server.auth.callers import Context, Operator
+from corral.server.auth.directory.memberships import parsed
 from corral.server.auth.outside import ProviderFailed
 from corral.server.auth.secret_box import SECRET_FIELDS, SecretUnreadable
 from corral.server.http.context import ServerContext
 from corral.server.http.paging import Cursor, Limit, page_of
-from corral.server.http.problems import Problem, showing_new
+from corral.server.http.problems import Problem, invalid_field, showing_new
 from corral.server.http.strict_route import problems, resource_router
 from corral.server.routes.people.sign_in import callback_uri, login_path
 from corral.server.schemas.base import ListView
+from corral.server.schemas.people.directories import LdapSettingsBody
 from corral.server.schemas.people.sign_in_providers import (
     IdentityView,
     OnboardCreate,
@@ -37,12 +39,18 @@ from corral.server.schemas.people.users import UserView, user_view
 
 router = resource_router("", "sign-in providers")
 
+_MAX_BRACKETS = 100
+
 
 @router.get("/auth/providers", operation_id="list_providers")
 async def list_providers(context: Context) -> ListView[ProviderView]:
     """The providers to sign in with. Needs no sign-in."""
     known = await context.read(lambda tables: tables.providers.all())
-    enabled = [provider_view(item, login_path(item.id)) for item in known if item.enabled]
+    enabled = [
+        provider_view(item, "/" if item.kind is ProviderKind.LDAP else login_path(item.id))
+        for item in known
+        if item.enabled
+    ]
     return ListView(items=[local_view(), *enabled])
 
 
@@ -63,7 +71,9 @@ async def create_provider(
     """Create a provider. It is disabled unless `enabled` is set, so that it can be tested before users see it."""
     given = _locked(context, body.model_dump())
     lists = {"allow": tuple(body.allow), "group_rules": tuple(body.group_rules)}
-    record = ProviderRecord(**{**given, "kind": ProviderKind(body.kind), **lists})
+    settings = _directory_of(body.directory)
+    directory = None if settings is None else DirectoryRecord(**settings)
+    record = ProviderRecord(**{**given, "kind": ProviderKind(body.kind), **lists, "directory": directory})
     await context.execute(sign_in_providers.create_provider, caller, record)
     with showing_new():
         return await _view(context, request, body.id)
@@ -76,6 +86,8 @@ async def edit_provider(
     """Change a provider. Secrets that are left out are kept."""
     changes = _locked(context, body.model_dump(exclude_unset=True))
     changes |= {name: tuple(changes[name]) for name in ("allow", "group_rules") if name in changes}
+    if "directory" in changes:
+        changes["directory"] = _directory_of(body.directory)
     edited = await context.execute(sign_in_providers.edit_provider, caller, id, changes)
     context.sign_in.forget(edited)
     return await _view(context, request, id)
@@ -110,7 +122,8 @@ async def list_provider_people(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> ListView[IdentityView]:
-    """Accounts that can be on-boarded: members that the provider lists, and accounts that have tried to sign in."""
+    """Accounts that can be on-boarded: members that the provider lists, and accounts that have tried to sign in. With
+    `refresh` the users of a directory are looked up again, too."""
     provider = await context.read(sign_in_providers.existing, id)
     if refresh:
         await _refresh(context, caller, provider)
@@ -129,13 +142,21 @@ async def onboard_users(body: OnboardCreate, caller: Operator, context: Context)
 
 
 async def _refresh(context: ServerContext, caller: Operator, provider: ProviderRecord) -> None:
+    subjects: list[str] = []
+    present: list[ldap_directories.FoundPerson] = []
     try:
         found = await context.sign_in.people(provider)
+        if provider.kind is ProviderKind.LDAP:
+            subjects = await context.read(ldap_directories.subjects_of, provider.id)
+            present = await context.sign_in.present(provider, subjects)
     except ProviderFailed as error:
         detail = f"{error}. {error.hint}".strip()
         raise Problem(error.status, "The provider cannot be reached", detail, slug="provider-failed") from None
     if found is not None:
         await context.execute(sign_in_providers.remember, caller, provider.id, found)
+    if subjects:
+        for name in await context.execute(ldap_directories.refresh, provider, subjects, present):
+            context.identities.forget(name)
 
 
 async def _view(context: ServerContext, request: Request, provider_id: str) -> ProviderDetailView:
@@ -143,6 +164,22 @@ async def _view(context: ServerContext, request: Request, provider_id: str) -> P
     return provider_detail_view(
         provider, users=users, has_operator=has_operator, redirect_uri=callback_uri(request, context, provider_id)
     )
+
+
+def _directory_of(body: LdapSettingsBody | None) -> dict[str, Any] | None:
+    """The given settings of a directory, whose filters can be read."""
+    if body is None:
+        return None
+    given = body.given()
+    for field in ("user_filter", "group_filter"):
+        try:
+            if given.get(field, "").count("(") > _MAX_BRACKETS:
+                raise ValueError("too many brackets")
+            if field in given:
+                parsed(given[field])
+        except ValueError as error:
+            raise invalid_field(f"directory.{field}", f"is no filter such as (objectClass=person): {error}") from None
+    return given
 
 
 def _with_users(tables: Transaction, provider_id: str) -> tuple[ProviderRecord, int, bool]:

@@ -10,6 +10,7 @@ from corral.control.people.sign_in_providers import is_allowed
 from corral.control.records import LOCAL_PROVIDER, IdentityRecord, ProviderRecord
 from corral.server.auth.kinds.provider_kind import Check
 from corral.server.schemas.base import Body, Label, Text, View, rfc3339
+from corral.server.schemas.people.directories import LdapSettingsBody, LdapSettingsView, ldap_settings_view
 
 Title = Annotated[Text, Field(max_length=63)]
 Address = Annotated[Text, Field(max_length=1000)]
@@ -18,8 +19,13 @@ AllowList = Annotated[
     list[Label],
     Field(max_length=1000, description="Logins, e-mail addresses, @domains, or * for all accounts of the provider."),
 ]
+ClientId = Annotated[Text, Field(max_length=1000, description="The client id; of a directory its service account.")]
 GroupsClaim = Annotated[
-    Label, Field(description="The claim with the groups of a person; dots lead into objects (`realm_access.roles`).")
+    Label,
+    Field(
+        description="The claim with the groups of a person; dots lead into objects (`realm_access.roles`). Of a "
+        "directory the attribute with them. Empty for the usual one: `groups`, or `memberOf`."
+    ),
 ]
 GroupRules = Annotated[
     list[Text],
@@ -38,7 +44,9 @@ class ProviderView(View):
     id: str
     kind: str
     title: str
-    login_url: str = Field(description="Address that a browser opens to sign in.")
+    login_url: str = Field(
+        description="Address that a browser opens to sign in. For passwords and directories it is the console."
+    )
 
 
 class ProviderDetailView(View):
@@ -58,6 +66,7 @@ class ProviderDetailView(View):
     groups_claim: str
     group_rules: list[str]
     redirect_uri: str = Field(description="The redirect address to register with the provider.")
+    directory: LdapSettingsView | None = Field(description="The settings of a directory; null for other kinds.")
     users: int = Field(description="Number of users of this provider.")
     has_operator: bool = Field(description="An operator has signed in with this provider.")
     created_at: str
@@ -65,20 +74,21 @@ class ProviderDetailView(View):
 
 class ProviderCreate(Body):
     id: Label
-    kind: Literal["github", "gitlab", "oidc"]
+    kind: Literal["github", "gitlab", "oidc", "ldap"]
     title: Title = ""
     issuer: Address = Field(default="", description="The provider's address; not needed for github.com and gitlab.com.")
-    client_id: Label
+    client_id: ClientId = ""
     client_secret: Secret = ""
     enabled: bool = False
     allow: AllowList = Field(default_factory=list)
     group: GroupName = "default"
-    groups_claim: GroupsClaim = "groups"
+    groups_claim: GroupsClaim = ""
     group_rules: GroupRules = Field(default_factory=list)
     organisation: Label = Field(
         default="", description="A GitHub organisation or GitLab group whose members are listed."
     )
     api_token: Secret = ""
+    directory: LdapSettingsBody | None = Field(default=None, description="For the kind `ldap` only.")
 
 
 class ProviderEdit(Body):
@@ -86,15 +96,16 @@ class ProviderEdit(Body):
 
     title: Title = ""
     issuer: Address = ""
-    client_id: Label = ""
+    client_id: ClientId = ""
     client_secret: Secret | None = None
     enabled: bool = False
     allow: AllowList = Field(default_factory=list)
     group: GroupName = None
-    groups_claim: GroupsClaim = "groups"
+    groups_claim: GroupsClaim = ""
     group_rules: GroupRules = Field(default_factory=list)
     organisation: Label = ""
     api_token: Secret | None = None
+    directory: LdapSettingsBody | None = Field(default=None, description="The changed settings of a directory.")
 
 
 class CheckView(View):
@@ -157,6 +168,7 @@ def provider_detail_view(
         groups_claim=provider.groups_claim,
         group_rules=list(provider.group_rules),
         redirect_uri=redirect_uri,
+        directory=ldap_settings_view(provider.directory),
         users=users,
         has_operator=has_operator,
         created_at=rfc3339(provider.created_at),

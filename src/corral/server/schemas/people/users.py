@@ -24,6 +24,9 @@ Email = Annotated[Text, Field(max_length=254)]
 class LoginCreate(Body):
     user: Annotated[Text, Field(min_length=1, max_length=253)]
     password: Password
+    provider: Label | None = Field(
+        default=None, description="The directory (a provider of the kind `ldap`) that checks the password."
+    )
     token_name: TokenName | None = Field(default=None, description="Answer with a bearer token instead of a cookie.")
     new_password: NewPassword | None = Field(
         default=None, description="Replaces the password, for example a one-time password."

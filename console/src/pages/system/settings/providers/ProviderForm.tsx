@@ -7,6 +7,7 @@ import { PROVIDER_KINDS } from "@/api/enumerations";
 import { ProviderCreate } from "@/api/limits";
 import { useAction } from "@/api/useAction";
 import { useAll } from "@/api/useAll";
+import { DirectoryFields, directoryOf, type Directory } from "@/pages/system/settings/providers/DirectoryFields";
 import { texts } from "@/pages/system/settings/providers/texts";
 import { useConfirm } from "@/parts/confirm";
 import { CopyText } from "@/parts/CopyText";
@@ -31,6 +32,8 @@ interface Draft {
   readonly group: string;
   readonly groups_claim: string;
   readonly group_rules: string[];
+  /** Settings of a directory, unused by other kinds. */
+  readonly directory: Directory;
 }
 
 function draftOf(provider: ProviderView | undefined): Draft {
@@ -45,8 +48,9 @@ function draftOf(provider: ProviderView | undefined): Draft {
     organisation: provider?.organisation ?? "",
     allow: provider?.allow ?? [],
     group: provider === undefined ? "default" : (provider.group ?? ""),
-    groups_claim: provider?.groups_claim ?? "groups",
+    groups_claim: provider?.groups_claim ?? "",
     group_rules: provider?.group_rules ?? [],
+    directory: directoryOf(provider?.directory),
   };
 }
 
@@ -55,7 +59,8 @@ function changesOf({ title, issuer, client_id, client_secret, api_token, organis
   const secrets = { ...(client_secret === "" ? {} : { client_secret }), ...(api_token === "" ? {} : { api_token }) };
   const { allow, group, groups_claim, group_rules } = draft;
   const rules = { allow, group: group === "" ? null : group, groups_claim, group_rules };
-  return { title, issuer, client_id, organisation, ...rules, ...secrets };
+  const directory = draft.kind === "ldap" ? { directory: draft.directory } : {};
+  return { title, issuer, client_id, organisation, ...rules, ...secrets, ...directory };
 }
 
 export function ProviderForm({ provider, onClose }: { provider?: ProviderView; onClose: () => void }) {
@@ -71,7 +76,12 @@ export function ProviderForm({ provider, onClose }: { provider?: ProviderView; o
         );
       return sent(
         api.POST("/auth/providers", {
-          body: { ...draft, group: draft.group === "" ? null : draft.group, enabled: false },
+          body: {
+            ...draft,
+            group: draft.group === "" ? null : draft.group,
+            enabled: false,
+            directory: draft.kind === "ldap" ? draft.directory : null,
+          },
         }),
       );
     },
@@ -80,6 +90,7 @@ export function ProviderForm({ provider, onClose }: { provider?: ProviderView; o
     onDone: onClose,
   });
   const isOidc = form.values.kind === "oidc";
+  const isLdap = form.values.kind === "ldap";
   return (
     <FormDrawer
       opened
@@ -108,18 +119,25 @@ export function ProviderForm({ provider, onClose }: { provider?: ProviderView; o
       />
       <TextInput
         label={t("issuer")}
-        description={isOidc ? t("issuerOidc") : t("issuerForge")}
-        required={isOidc}
+        description={t(isLdap ? "issuerLdap" : isOidc ? "issuerOidc" : "issuerForge")}
+        required={isOidc || isLdap}
         {...form.getInputProps("issuer")}
       />
-      <TextInput label={t("clientId")} required autoComplete="off" {...form.getInputProps("client_id")} />
+      <TextInput
+        label={t(isLdap ? "bindName" : "clientId")}
+        description={isLdap ? t("bindNameHint") : undefined}
+        required={!isLdap}
+        autoComplete="off"
+        {...form.getInputProps("client_id")}
+      />
       <PasswordInput
-        label={t("clientSecret")}
+        label={t(isLdap ? "bindPassword" : "clientSecret")}
         description={provider?.client_secret_set === true ? t("secretKept") : t("secretHint")}
         autoComplete="new-password"
         {...form.getInputProps("client_secret")}
       />
-      {!isOidc && (
+      {isLdap && <DirectoryFields form={form} isNew={provider === undefined} />}
+      {!isOidc && !isLdap && (
         <>
           <TextInput label={t("organisation")} {...form.getInputProps("organisation")} />
           <PasswordInput
@@ -132,8 +150,8 @@ export function ProviderForm({ provider, onClose }: { provider?: ProviderView; o
       )}
       <TagsInput
         label={t("allow")}
-        description={t("allowHint")}
-        placeholder="@example.org"
+        description={t(isLdap ? "allowHintLdap" : "allowHint")}
+        placeholder={isLdap ? "*" : "@example.org"}
         {...form.getInputProps("allow")}
       />
       <Select
@@ -152,13 +170,13 @@ export function ProviderForm({ provider, onClose }: { provider?: ProviderView; o
             {...form.getInputProps("group_rules")}
           />
           <TextInput
-            label={t("groupsClaim")}
-            description={t("groupsClaimHint")}
+            label={t(isLdap ? "groupsAttribute" : "groupsClaim")}
+            description={t(isLdap ? "groupsAttributeHint" : "groupsClaimHint")}
             {...form.getInputProps("groups_claim")}
           />
         </>
       )}
-      {provider !== undefined && (
+      {provider !== undefined && !isLdap && (
         <div>
           <Text size="sm" fw={500}>
             {t("redirect")}
@@ -178,9 +196,12 @@ function useProviderForm(provider: ProviderView | undefined) {
     validateInputOnBlur: true,
     validate: {
       id: (id) => (provider !== undefined || /^[a-z0-9][a-z0-9-]*$/.test(id) ? null : t("idHint")),
-      client_id: (id) => (id.trim() === "" ? c("required") : null),
-      issuer: (issuer, draft) =>
-        (issuer === "" && draft.kind !== "oidc") || /^https?:\/\/\S+$/.test(issuer) ? null : t("notAddress"),
+      client_id: (id, draft) => (id.trim() === "" && draft.kind !== "ldap" ? c("required") : null),
+      issuer: (issuer, { kind }) => {
+        if (kind === "ldap") return /^ldaps?:\/\/\S+$/.test(issuer) ? null : t("notDirectory");
+        return (issuer === "" && kind !== "oidc") || /^https?:\/\/\S+$/.test(issuer) ? null : t("notAddress");
+      },
+      directory: { base: (base, draft) => (base.trim() === "" && draft.kind === "ldap" ? c("required") : null) },
     },
   });
 }
