@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache, partial
@@ -136,6 +136,7 @@ def start_foundation(
     former = store.holder()
     roots = home_ownership.engine_roots(settings, former)
     home_ownership.check_nothing_runs_elsewhere(store.installation(), roots.values())
+    restored = home_ownership.restored(roots)
     claim = home_ownership.with_places(claim, roots)
     store.claim(claim)
     guard = DiskGuard(home=settings.home, limits=limits, keep_room=store.keep_room)
@@ -163,7 +164,7 @@ def start_foundation(
     )
     _start(foundation, parts, None if handover is None else handover.lease)
     _skip_used_ids(foundation, former)
-    _record_takeover(foundation, former, claim)
+    _record_takeover(foundation, former, claim, restored)
     return foundation
 
 
@@ -238,11 +239,14 @@ def _skip_used_ids(foundation: Foundation, former: StoreHolder | None) -> None:
     foundation.controller.execute(restored_store.skip_used_ids, highest)
 
 
-def _record_takeover(foundation: Foundation, former: StoreHolder | None, claim: StoreHolder) -> None:
-    """Records in the audit log that this home took over from another, with the jobs that it cannot see."""
+def _record_takeover(
+    foundation: Foundation, former: StoreHolder | None, claim: StoreHolder, restored: Collection[str]
+) -> None:
+    """Records in the audit log that this home took over from another, with the jobs that it cannot see. `restored` are
+    clusters whose jobs it finds again."""
     if former is None or former.is_same(claim):
         return
-    unseen = home_ownership.unseen(former, claim)
+    unseen = home_ownership.unseen(former, claim, restored)
     for message in unseen:
         log.warning("%s", message)
     detail = {"home": claim.path, "host": claim.host, "from": former.path, "from_host": former.host, "unseen": unseen}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from corral.server.wiring.home_lock import holder_of
 
 _HOME_ID = "home-id"
 _PLACE_ID = "place-id"
+_ENGINE_ID = "engine-id"
 
 
 class RunningElsewhere(Exception):
@@ -91,14 +92,25 @@ def held_text(holder: StoreHolder, home: Path) -> str:
     )
 
 
-def unseen(former: StoreHolder | None, claim: StoreHolder) -> list[str]:
-    """Messages about jobs and files of the former home that a server cannot reach after a take-over."""
+def restored(roots: Mapping[str, Path]) -> frozenset[str]:
+    """The clusters whose engines know by their ids, which a backup has, which jobs there are theirs. To be asked before
+    an engine is opened: a new one makes an id of its own."""
+    return frozenset(name for name, root in roots.items() if (root / _ENGINE_ID).exists())
+
+
+def unseen(former: StoreHolder | None, claim: StoreHolder, known: Collection[str] = ()) -> list[str]:
+    """Messages about jobs and files of the former home that a server cannot reach after a take-over. `known` are
+    clusters whose jobs are found without that."""
     if former is None or former.is_same(claim):
         return []
     reached = {place.id for place in claim.places.values()}
     messages = [
-        f"{place.path} of cluster {name} on {former.host} cannot be reached from here: jobs that ran there count as "
-        "lost, and start again"
+        f"{place.path} of cluster {name} on {former.host} cannot be reached from here: "
+        + (
+            "jobs that run there are taken up again, without their output of before"
+            if name in known
+            else "jobs that ran there count as lost, and start again"
+        )
         for name, place in former.places.items()
         if place.id not in reached
     ]
