@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from corral.engines.kubernetes.api.client import Json
-from corral.engines.kubernetes.api.objects import annotations_of, labels_of, moment, name_of
+from corral.engines.kubernetes.api.objects import annotations_of, container_of, labels_of, moment, name_of
 from corral.engines.kubernetes.api.pod_refs import ref_of
 from corral.engines.kubernetes.attempts.pod_commands import key_of
 from corral.engines.kubernetes.attempts.pods import (
@@ -54,7 +54,7 @@ def _document(
         return None
     pods = [ranks[rank] for rank in range(size)]
     pulls = {secret["name"] for secret in pods[0]["spec"].get("imagePullSecrets") or ()}
-    values = [variable.get("valueFrom") or {} for variable in pods[0]["spec"]["containers"][0].get("env") or ()]
+    values = [variable.get("valueFrom") or {} for variable in container_of(pods[0]).get("env") or ()]
     secrets = {(value.get("secretKeyRef") or {}).get("name") for value in values}
     return {
         "nodes": [_node(pod) for pod in pods],

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from corral.control.ports import EngineUnavailable, LaunchRefused, ShellStream
 from corral.engines.kubernetes.api.client import ApiClient, ApiError, ApiNotFound, ApiUnavailable, Json
 from corral.engines.kubernetes.api.exec_stream import open_command
-from corral.engines.kubernetes.api.objects import annotations_of, name_of
+from corral.engines.kubernetes.api.objects import CONTAINER, annotations_of, name_of
 from corral.engines.kubernetes.api.port_forward import forward
 from corral.engines.kubernetes.attempts.ends import is_up
-from corral.engines.kubernetes.attempts.pods import CONTAINER, START_ANNOTATION, place_of_program
+from corral.engines.kubernetes.attempts.pods import START_ANNOTATION, place_of_program
 
 #: Runs in the image's own shell, beside the program: $1 working directory, $2 virtual environment, $3 the address of a
 #: gang's first instance, then the command.

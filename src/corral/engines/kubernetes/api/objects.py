@@ -13,6 +13,8 @@ from typing import Any
 from corral.engines.kubernetes.api.client import Json
 
 CPU, MEMORY, PODS = "cpu", "memory", "pods"
+#: The container of the job, among those that webhooks of the cluster add to a pod, such as proxies of a service mesh.
+CONTAINER = "job"
 _QUANTITY = re.compile(r"([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?")
 _FACTORS: Mapping[str, Decimal] = {
     "n": Decimal("1e-9"),
@@ -24,6 +26,20 @@ _FACTORS: Mapping[str, Decimal] = {
 }
 #: The phases in which a pod holds nothing any more.
 _OVER = ("Succeeded", "Failed")
+
+
+def container_of(pod: Json) -> Json:
+    """The specification of the job's container. Raises KeyError for a pod without one."""
+    for one in pod["spec"]["containers"]:
+        if one["name"] == CONTAINER:
+            return dict(one)
+    raise KeyError(CONTAINER)
+
+
+def container_status(pod: Json) -> Json:
+    """The state of the job's container; empty while there is none."""
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    return next((one for one in statuses if one["name"] == CONTAINER), {})
 
 
 def quantity(text: object) -> Decimal:

@@ -10,7 +10,7 @@ from corral.core.model import EndReason
 from corral.engines.attempts.aggregation import InstanceExit
 from corral.engines.attempts.clean_text import plain
 from corral.engines.kubernetes.api.client import Json
-from corral.engines.kubernetes.api.objects import condition, is_leaving, is_over, moment
+from corral.engines.kubernetes.api.objects import condition, container_status, is_leaving, is_over, moment
 
 #: Why Kubernetes ended a pod, by the reason of its condition DisruptionTarget.
 _DISRUPTIONS = {
@@ -80,11 +80,6 @@ def parse_report(text: str) -> Report | None:
     return Report(
         word=word, code=number, main_seconds=max(0.0, main), seconds=max(0.0, whole), message=plain(message.strip())
     )
-
-
-def container_status(pod: Json) -> Json:
-    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
-    return statuses[0] if statuses else {}
 
 
 def terminated(pod: Json) -> Json | None:

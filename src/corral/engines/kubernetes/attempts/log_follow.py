@@ -25,7 +25,7 @@ from corral.engines.attempts.json_files import read_json, write_json
 from corral.engines.attempts.log_segments import LogWriter
 from corral.engines.kubernetes.api.client import ApiError, ApiNotFound, ApiUnavailable, check
 from corral.engines.kubernetes.api.credentials import CredentialError
-from corral.engines.kubernetes.api.objects import moment
+from corral.engines.kubernetes.api.objects import CONTAINER, moment
 from corral.engines.kubernetes.attempts.records import POSITION
 
 MARK = b"corral-up"
@@ -159,7 +159,7 @@ class LogFollower:
         return True
 
     async def _stream(self, client: httpx.AsyncClient) -> None:
-        params = {"follow": "true", "timestamps": "true"}
+        params = {"container": CONTAINER, "follow": "true", "timestamps": "true"}
         if self._stamp:
             # Whole seconds: lines that were read already are skipped.
             params["sinceTime"] = f"{self._stamp[:19].decode()}Z"

@@ -17,12 +17,11 @@ from corral.engines.kubernetes.api.client import (
     Json,
 )
 from corral.engines.kubernetes.api.exec import run_in_pod
-from corral.engines.kubernetes.api.objects import annotations_of, labels_of, name_of
+from corral.engines.kubernetes.api.objects import CONTAINER, annotations_of, labels_of, name_of
 from corral.engines.kubernetes.api.pod_refs import parts, ref_of
 from corral.engines.kubernetes.api.refusals import is_full_quota, plain_refusal
 from corral.engines.kubernetes.attempts.pods import (
     ATTEMPT_LABEL,
-    CONTAINER,
     FINALIZER,
     KEY_ANNOTATION,
     START_ANNOTATION,

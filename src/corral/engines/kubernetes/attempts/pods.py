@@ -20,6 +20,7 @@ from corral.control.ports import Instance, LaunchOrder, LaunchRefused
 from corral.core.model import WHOLE
 from corral.engines.attempts.environment import MIG_PREFIX, job_directories, job_environment
 from corral.engines.kubernetes.api.client import Json
+from corral.engines.kubernetes.api.objects import CONTAINER, container_of
 from corral.engines.kubernetes.attempts.pod_rules import PodRules
 from corral.engines.kubernetes.attempts.pod_wrapper import wrapper_text
 from corral.engines.kubernetes.attempts.storage import Volumes, mount_storage
@@ -42,7 +43,6 @@ TERM_ANNOTATION = "corral/term"
 #: records makes them anew from its pods.
 GPUS_ANNOTATION = "corral/gpus"
 SIZE_ANNOTATION = "corral/size"
-CONTAINER = "job"
 _START_DIRECTORY = "/etc/corral"
 _MASTER_PORT = 29500
 JOB_DIR_VARIABLE = "CORRAL_JOB_DIR"
@@ -229,13 +229,13 @@ def _wrapper_arguments(order: LaunchOrder, is_gang: bool) -> list[str]:
 
 def limit_of_program(pod: Json) -> float | None:
     """The time limit that the wrapper of a pod was given. Raises ValueError."""
-    given = pod["spec"]["containers"][0]["command"][_FIRST_ARGUMENT]
+    given = container_of(pod)["command"][_FIRST_ARGUMENT]
     return float(given) if given else None
 
 
 def place_of_program(pod: Json) -> tuple[str, str]:
     """The working directory and the virtual environment that the wrapper of a pod was given."""
-    arguments = pod["spec"]["containers"][0]["command"][_FIRST_ARGUMENT:]
+    arguments = container_of(pod)["command"][_FIRST_ARGUMENT:]
     return arguments[3].replace("$$", "$"), arguments[4].replace("$$", "$")
 
 

@@ -7,8 +7,8 @@ from enum import Enum, auto
 
 from corral.core.model import EndReason
 from corral.engines.kubernetes.api.client import Json
-from corral.engines.kubernetes.api.objects import condition
-from corral.engines.kubernetes.attempts.ends import container_status, lacks_program
+from corral.engines.kubernetes.api.objects import condition, container_status
+from corral.engines.kubernetes.attempts.ends import lacks_program
 
 #: Errors of a pull that another try does not mend.
 _FINAL_PULLS = ("not found", "manifest unknown", "unauthorized", "denied", "forbidden", "invalid reference")
