@@ -23,6 +23,8 @@ PAUSE_SECONDS = 0.2
 #: How long a read without an answer may take if the store does not answer, and how often that is checked.
 SILENT_SECONDS = 2.0
 LOOK_SECONDS = 0.25
+#: The time after which a caller of a server that ends may ask another one.
+ENDING_SECONDS = b"1"
 _PASSING = "/problems/store-unavailable"
 
 
@@ -55,7 +57,7 @@ class WaitingReads:
                 await store_unavailable().response()(scope, receive, send)
                 return
             if not answer.is_passing or self._view.is_ending or now() >= wait_until:
-                await answer.release()
+                await answer.release(is_ending=self._view.is_ending)
                 return
             await asyncio.sleep(PAUSE_SECONDS)
             _restore(scope, clean)
@@ -110,7 +112,11 @@ class _HeldAnswer:
         else:
             await self._send(message)
 
-    async def release(self) -> None:
+    async def release(self, *, is_ending: bool) -> None:
+        """A server that ends sends its callers to another one soon: they need not wait until it is back."""
+        if is_ending and self._held:
+            kept = [pair for pair in self._held[0]["headers"] if bytes(pair[0]).lower() != b"retry-after"]
+            self._held[0] = {**self._held[0], "headers": [*kept, (b"retry-after", ENDING_SECONDS)]}
         for message in self._held:
             await self._send(message)
 

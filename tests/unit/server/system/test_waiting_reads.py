@@ -125,7 +125,10 @@ def test_nothing_waits_at_a_server_that_ends() -> None:
     server.peer.is_ending = True
     refused(server.ask())
     stopped = Server(ends, good)
-    refused(stopped.ask(), "unavailable")
+    stopped.peer.is_ending = True
+    answer = stopped.ask()
+    refused(answer, "unavailable")
+    assert answer.headers.get_list("Retry-After") == ["1"], "another server answers meanwhile"
     assert (server.asked, stopped.asked) == (1, 1)
 
 

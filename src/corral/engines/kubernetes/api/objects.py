@@ -30,16 +30,16 @@ _OVER = ("Succeeded", "Failed")
 
 def container_of(pod: Json) -> Json:
     """The specification of the job's container. Raises KeyError for a pod without one."""
-    for one in pod["spec"]["containers"]:
-        if one["name"] == CONTAINER:
-            return dict(one)
+    for container in pod["spec"]["containers"]:
+        if container["name"] == CONTAINER:
+            return dict(container)
     raise KeyError(CONTAINER)
 
 
 def container_status(pod: Json) -> Json:
     """The state of the job's container; empty while there is none."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
-    return next((one for one in statuses if one["name"] == CONTAINER), {})
+    return next((status for status in statuses if status["name"] == CONTAINER), {})
 
 
 def quantity(text: object) -> Decimal:
