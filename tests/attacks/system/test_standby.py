@@ -180,6 +180,35 @@ def test_the_keys_of_the_servers_are_never_shown(pair: Pair) -> None:
     assert not [secret for secret in pair.secrets() for text in texts if secret in text]
 
 
+#: Answers with the headers of the request.
+ECHO = """
+import http.server, os
+class Echo(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(str(self.headers).encode())
+http.server.HTTPServer(("127.0.0.1", int(os.environ["CORRAL_APP_PORT"])), Echo).serve_forever()
+"""
+
+
+def test_the_key_of_a_server_does_not_reach_the_program_of_a_job(pair: Pair) -> None:
+    """A page of an app that is opened at the standby goes through both servers: with the key the program could send
+    requests under any address, past the pauses after wrong passwords."""
+    with pair.operator(pair.leader) as http:
+        job = http.post("/jobs", json={"command": ["python3", "-c", ECHO], "port": 0}).raise_for_status().json()["id"]
+    headers = {"Authorization": f"Bearer {pair.token}", "X-Visit": "from the standby"}
+
+    def page() -> httpx.Response:
+        return httpx.get(f"{pair.standby.url}/apps/{job}/", headers=headers, timeout=30)
+
+    wait_until(lambda: page().status_code == 200, "the app answers")
+    shown = page().text
+    assert "from the standby" in shown
+    assert MARK.lower() not in shown.lower()
+    assert not [secret for secret in pair.secrets() if secret in shown]
+
+
 def test_a_stream_from_before_a_take_over_ends_with_its_token_too(pair: Pair) -> None:
     """The last test of this module: the leader is gone then."""
     made = pair.new_token("from before")

@@ -27,6 +27,7 @@ from corral.server.auth.callers import SAFE_METHODS
 from corral.server.http.problems import Problem, store_unavailable
 from corral.server.system.waiting_reads import StoreView, WaitingReads
 from corral.server.workbenches.forwarded_sockets import forward_socket
+from corral.server.workbenches.proxy import FOREIGN
 
 log = logging.getLogger("corral.server.forwarding")
 
@@ -145,9 +146,12 @@ class Forwarding:
 
     async def _routed(self, scope: Scope, receive: Receive, send: Send) -> None:
         mark = _mark_of(scope)
+        # It has the key of a server: what is behind this layer, such as the programs of jobs, must not get it.
+        scope["headers"] = [pair for pair in scope["headers"] if pair[0] != MARK.lower().encode()]
         sending = self._naming(send)
         if self._peer.is_leading:
-            await self._app(self._believed(scope, mark), receive, sending)
+            self._believe(scope, mark)
+            await self._app(scope, receive, sending)
             return
         if scope["type"] == "websocket":
             await self._forwarded_socket(scope, receive, send, mark)
@@ -158,6 +162,8 @@ class Forwarding:
             if leader is None:
                 await no_leader().response()(scope, receive, sending)
             else:
+                # The leader has set the headers of the page.
+                scope[FOREIGN] = True
                 await self._forwarded(leader, scope, receive, sending, is_read=False)
             return
         if is_read and (mark or not (LEADER_FIRST.fullmatch(path) or LEADER_ONLY.fullmatch(path))):
@@ -271,15 +277,17 @@ class Forwarding:
         scheme = (b"X-Forwarded-Proto", scope["scheme"].encode())
         return [*kept, scheme, (MARK.encode(), mark.encode("latin-1", "replace"))]
 
-    def _believed(self, scope: Scope, mark: str) -> Scope:
-        """The request as the other server received it: with the address and the scheme of the caller."""
+    def _believe(self, scope: Scope, mark: str) -> None:
+        """Makes the request what the other server received: with the address and the scheme of the caller. In place:
+        the layers around this one read what the routes write there."""
         name, _, rest = mark.partition(" ")
         key, _, address = rest.partition(" ")
         if not address or not self._peer.is_server(name, key):
-            return scope
+            return
         scheme = dict(scope["headers"]).get(b"x-forwarded-proto", b"").decode("latin-1")
-        known = {"scheme": scheme} if scheme in ("http", "https", "ws", "wss") else {}
-        return {**scope, **known, "client": (address, 0)}
+        if scheme in ("http", "https", "ws", "wss"):
+            scope["scheme"] = scheme
+        scope["client"] = (address, 0)
 
     async def _follow(self) -> None:
         """The leader has made the change: whatever happens to this server, such as that it becomes the leader itself at

@@ -66,6 +66,7 @@ async def echo(request: Request) -> JSONResponse:
             "authorization": request.headers.get("authorization"),
             "host": request.headers.get("host"),
             "client": request.client.host if request.client else "",
+            "has_key": "key-of" in str(request.headers),
         },
         status_code=int(request.query_params.get("status", "200")),
         headers={"X-Own": "kept"},
@@ -156,6 +157,7 @@ def test_a_change_is_made_by_the_leader_with_the_credentials_and_address_of_the_
         "authorization": "Bearer of the caller",
         "host": "corral.example.org",
         "client": "10.1.2.3",
+        "has_key": False,
     }
     assert answer.headers["X-Own"] == "kept"
     assert answer.headers[ANSWERED_BY] == "two"
@@ -197,6 +199,18 @@ def test_only_servers_of_the_store_may_name_the_address_of_a_caller() -> None:
     assert forged.json()["client"] == "10.1.2.3"
     true = ask(leading, "POST", "/api/v1/jobs", headers={MARK: "three key-of-three 10.9.9.9"})
     assert true.json()["client"] == "10.9.9.9"
+
+
+def test_what_is_behind_the_layer_gets_no_key_of_a_server(leader: str) -> None:
+    """Requests go on to programs of jobs, with their headers."""
+    for answer in (
+        ask(Peer("one", is_leading=True), "GET", "/apps/j-2/", headers={MARK: "three key-of-three 10.9.9.9"}),
+        ask(Peer("two"), "GET", "/api/v1/jobs", headers={MARK: "three key-of-three 10.9.9.9"}),
+        ask(Peer("two", leader=leader), "GET", "/apps/j-2/"),
+        ask(Peer("two", leader=leader), "POST", "/api/v1/jobs"),
+    ):
+        assert answer.status_code == 200
+        assert answer.json()["has_key"] is False
 
 
 @pytest.mark.parametrize(
