@@ -6,7 +6,6 @@ workbench's answers are its owner's content; the browser isolates them from all 
 
 from __future__ import annotations
 
-import asyncio
 import json
 import secrets
 from functools import partial
@@ -26,7 +25,7 @@ from corral.server.auth.secret_box import SecretUnreadable
 from corral.server.http.context import ServerContext
 from corral.server.http.pages.plain import failure_page
 from corral.server.http.problems import Problem
-from corral.server.routes.workbenches.jupyter import RECHECK_SECONDS, RELOAD_SECONDS, bridged, not_ready
+from corral.server.routes.workbenches.jupyter import RELOAD_SECONDS, bridged, not_ready, refusal_of
 from corral.server.workbenches.app_access import Site, app_not_ready, running_site, site_of
 from corral.server.workbenches.proxy import Unreachable
 from corral.server.workbenches.workbench_passes import COOKIE_SECONDS, RENEW_SECONDS, Pass
@@ -191,12 +190,11 @@ async def _pass_on_websocket(websocket: WebSocket, context: ServerContext, job_i
 
 async def _lost_access(context: ServerContext, granted: Pass, site: Site) -> str:
     """Waits until this visitor has lost access; returns the reason."""
-    while True:
-        await asyncio.sleep(RECHECK_SECONDS)
-        try:
-            await running_site(context, await _visitor(context, granted), site, granted.link)
-        except Problem:
-            return "access was lost"
+
+    async def checked() -> None:
+        await running_site(context, await _visitor(context, granted), site, granted.link)
+
+    return await refusal_of(checked)
 
 
 # ---------------------------------------------------------------- visitors

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from functools import partial
 from typing import Annotated
 
@@ -12,7 +13,8 @@ from corral.control.errors import NotFound
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import Caller
 from corral.core.model import Job, attempt_id
-from corral.server.auth.callers import AnyCaller, Context
+from corral.server.auth.callers import AnyCaller, Context, SignedIn, address_of
+from corral.server.auth.identity import Identity
 from corral.server.http import archives, downloads
 from corral.server.http.context import ServerContext
 from corral.server.http.paging import Cursor, Limit, read_cursor, write_cursor
@@ -48,7 +50,7 @@ OneOrAll = Annotated[str | None, Query(pattern=r"^(all|\d{1,9})$")]
 async def read_logs(
     job: str,
     request: Request,
-    caller: AnyCaller,
+    identity: SignedIn,
     context: Context,
     attempt: Annotated[int | None, Query(ge=1, description="Default: the latest attempt.")] = None,
     rank: Annotated[int, Query(ge=0, description="Node of a gang.")] = 0,
@@ -56,6 +58,7 @@ async def read_logs(
     follow: bool = False,
 ) -> Response:
     """The job's output so far; with `follow`, as it is written."""
+    caller = identity.caller(address_of(request))
     found = await _read_by(caller, context, job)
     _check_attempt(found, attempt)
     _check_rank(found, rank)
@@ -71,7 +74,7 @@ async def read_logs(
             is_closed=lambda: context.feed.is_closed,
             run=partial(context.steps.step, caller.name),
         )
-        return HeldStream(follower.events(), context.held, caller.name)
+        return HeldStream(_while_readable(follower.events(), context, identity, found), context.held, caller.name)
     if not found.attempt:
         return Response("", media_type="text/plain; charset=utf-8")
     text = text_pieces(context.logs, attempt_id(found.id, attempt or found.attempt), place)
@@ -142,6 +145,18 @@ async def _read_by(caller: Caller, context: ServerContext, ref: str) -> Job:
     job = (await context.read(own_record, caller, ref)).job
     context.audit.read(caller, "log.read", job.id, owner=job.user)
     return job
+
+
+async def _while_readable(
+    events: AsyncIterator[str], context: ServerContext, identity: Identity, job: Job
+) -> AsyncIterator[str]:
+    """The events until their reader has lost the account, the token, or the role of an operator."""
+    watched = context.identities.watched(identity)
+    async for text in events:
+        now = await watched.current()
+        if now is None or (now.user != job.user and not now.caller().is_operator):
+            return
+        yield text
 
 
 def _logs(job: Job, attempt: str | None, rank: str | None) -> list[tuple[int, int]]:

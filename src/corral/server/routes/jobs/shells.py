@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter
@@ -23,6 +24,7 @@ from corral.server.auth.identity import Identity
 from corral.server.http.context import ServerContext
 from corral.server.http.problems import Problem, invalid_field, refused, store_unavailable
 from corral.server.http.strict_route import PREFIX
+from corral.server.routes.jobs.jobs import own_record
 from corral.server.routes.workbenches.jupyter import lost_access
 
 router = APIRouter(include_in_schema=False)
@@ -40,15 +42,18 @@ async def run_in_job(websocket: WebSocket, job: str) -> None:
         identity = await bearer_of(websocket, context)
         with context.held.held(identity.user):
             stream = await _opened(websocket, context, identity.caller(_address(websocket)), job)
-            await _carried(websocket, context, identity, stream)
+            await _carried(websocket, context, identity, job, stream)
     except Problem as problem:
         await websocket.send_denial_response(problem.response())
 
 
-async def _carried(websocket: WebSocket, context: ServerContext, identity: Identity, stream: ShellStream) -> None:
+async def _carried(
+    websocket: WebSocket, context: ServerContext, identity: Identity, job: str, stream: ShellStream
+) -> None:
+    until = partial(lost_access, context, identity, lambda now: context.read(own_record, now.caller(), job))
     try:
         await websocket.accept()
-        await _bridge(websocket, stream, lambda: lost_access(context, identity))
+        await _bridge(websocket, stream, until)
     except (RuntimeError, WebSocketDisconnect):
         return  # the caller is gone
     finally:
@@ -59,7 +64,7 @@ async def _opened(websocket: WebSocket, context: ServerContext, caller: Any, job
     """Raises Problem."""
     query = websocket.query_params
     command, rank = query.getlist("command"), query.get("rank", "0")
-    if not rank.isdigit() or len(rank) > 6:
+    if not rank.isdecimal() or len(rank) > 6:
         raise invalid_field("rank", f"{rank[:20]!r} is not a number")
     if sum(map(len, command)) > MAX_COMMAND_CHARS or any("\0" in word for word in command):
         raise Problem(

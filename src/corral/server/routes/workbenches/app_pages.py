@@ -67,7 +67,7 @@ async def pass_on_websocket(websocket: WebSocket, job: str, path: str) -> None:
         await websocket.send_denial_response(problem.response())
         return
     target = _target(websocket, job)
-    until = partial(lost_access, context, identity)
+    until = partial(lost_access, context, identity, lambda now: running_app(context, now, job))
     await bridged(websocket, context, identity.user, found.id, until, base="/", target=target)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Request
@@ -16,6 +17,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.websockets import WebSocket, WebSocketDisconnect
 from websockets.exceptions import InvalidStatus
 
+from corral.control.errors import Refusal
+from corral.control.ports import StoreUnavailable
 from corral.control.records import CredentialKind
 from corral.control.workbenches.workbenches import base_url
 from corral.core.model import Job, JobKind, JobState
@@ -68,7 +71,8 @@ async def pass_on_websocket(websocket: WebSocket, job: str, path: str) -> None:
     except Problem as problem:
         await websocket.send_denial_response(problem.response())
         return
-    await bridged(websocket, context, identity.user, found.id, lambda: lost_access(context, identity))
+    until = partial(lost_access, context, identity, lambda now: running_workbench(context, now, job))
+    await bridged(websocket, context, identity.user, found.id, until)
 
 
 async def bridged(
@@ -223,10 +227,28 @@ def refused(request: Request, problem: Problem) -> Response:
     return answer
 
 
-async def lost_access(context: ServerContext, identity: Identity) -> str:
-    """Waits until this visitor has lost access; returns the reason."""
-    while True:
-        await asyncio.sleep(RECHECK_SECONDS)
+async def lost_access(
+    context: ServerContext, identity: Identity, check: Callable[[Identity], Awaitable[object]]
+) -> str:
+    """Waits until this visitor has lost access, because of the credential or because `check` refuses the present
+    rights; returns the reason."""
+
+    async def checked() -> None:
         now = await context.identities.current(identity)
         if now is None:
-            return "signed out"
+            raise Problem(401, "Not let in", "The credential is not valid any more.")
+        await check(now)
+
+    return await refusal_of(checked)
+
+
+async def refusal_of(check: Callable[[], Awaitable[object]]) -> str:
+    """Waits until `check` refuses. A store that is away for a moment ends nothing."""
+    while True:
+        await asyncio.sleep(RECHECK_SECONDS)
+        try:
+            await check()
+        except StoreUnavailable:
+            continue
+        except (Problem, Refusal):
+            return "access was lost"

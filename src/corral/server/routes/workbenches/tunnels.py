@@ -58,7 +58,7 @@ async def _carried(
     tasks = {
         asyncio.create_task(_inward(websocket, inside[1])),
         asyncio.create_task(_outward(websocket, inside[0])),
-        asyncio.create_task(lost_access(context, identity)),
+        asyncio.create_task(lost_access(context, identity, lambda now: context.read(_running, now.caller(), job))),
     }
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
