@@ -99,7 +99,7 @@ settle() {
     helper='!f() { test "$1" = get && printf "username=%s\npassword=%s\n" "$CORRAL_GIT_USER" "$CORRAL_GIT_TOKEN"; }; f'
   fi
   case $url in
-    http*) [ -z "$address" ] || resolved=$address; return ;;
+    http://*|https://*) [ -z "$address" ] || resolved=$address; return ;;
   esac
   need ssh
   checked=yes
@@ -124,7 +124,7 @@ begin() {
   # A socket has a short path.
   own=$(mktemp -d /tmp/corral-git.XXXXXX 2>/dev/null) || fail "there is no room in /tmp"
   case $url in
-    http*) return ;;
+    http://*|https://*) return ;;
   esac
   if [ -n "$key" ]; then
     need ssh-agent
@@ -135,7 +135,9 @@ begin() {
 
 resolve() {
   settle
-  ulimit -v 4000000 2>/dev/null
+  # Many refs, but no flood of them: neither the memory nor /tmp belongs to one user.
+  ulimit -v 1000000 2>/dev/null
+  ulimit -f 60000 2>/dev/null
   if [ -n "$ref" ]; then set -- "$ref" "$ref^{}"; else set -- HEAD; fi
   run ls-remote -q -- "$url" "$@" >"$own/refs" || explain
   sed -n 's/^/ref /p' "$own/refs" | head -n 1000

@@ -42,6 +42,8 @@ log = logging.getLogger("corral.server.git")
 KNOWN_HOSTS = "git-known-hosts"
 _POWERLESS = "nobody"
 _RESOLVE_SECONDS = 45.0
+#: For the script to remove its directory and end its agent, which no signal to its group reaches.
+_CLEAN_SECONDS = 5.0
 _MAX_OUTPUT = 1 << 20
 _MAX_HOSTS_BYTES = 64 << 10
 _MAX_AUTHORITIES_BYTES = 64 << 10
@@ -312,15 +314,20 @@ def _output(command: Sequence[str], env: Mapping[str, str]) -> tuple[int | None,
         **_account(),
     )
     assert process.stdout is not None
-    timer = threading.Timer(_RESOLVE_SECONDS, _end, [process])
-    timer.start()
+    timers = [
+        threading.Timer(_RESOLVE_SECONDS, _signal, [process, signal.SIGTERM]),
+        threading.Timer(_RESOLVE_SECONDS + _CLEAN_SECONDS, _signal, [process, signal.SIGKILL]),
+    ]
+    for timer in timers:
+        timer.start()
     try:
         output = process.stdout.read(_MAX_OUTPUT)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_RESOLVE_SECONDS)
+            process.wait(_RESOLVE_SECONDS + _CLEAN_SECONDS)
     finally:
-        timer.cancel()
-        _end(process)
+        for timer in timers:
+            timer.cancel()
+        _signal(process, signal.SIGKILL)
         process.wait()
         process.stdout.close()
     code = process.returncode
@@ -338,6 +345,6 @@ def _account() -> dict[str, Any]:
     return {"user": powerless.pw_uid, "group": powerless.pw_gid, "extra_groups": []}
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
+        os.killpg(process.pid, number)

@@ -27,6 +27,8 @@ SECONDS = 15.0
 _CONNECT_SECONDS = 5.0
 #: The well-known prefix by which addresses of IPv4 are reached over IPv6.
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
+#: All other networks of IPv6 are local, of other uses, or forms of addresses of IPv4 that Python takes for global.
+_PUBLIC = ipaddress.ip_network("2000::/3")
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 #: as `socket.getaddrinfo`: the addresses of a host
@@ -147,6 +149,8 @@ def is_outside(place: Address) -> bool:
         inner = [place.ipv4_mapped, place.sixtofour, *(place.teredo or ())]
         if place in _NAT64:
             inner.append(ipaddress.IPv4Address(int(place) & 0xFFFFFFFF))
+        elif place not in _PUBLIC:
+            return False
         if any(not is_outside(found) for found in inner if found is not None):
             return False
     return place.is_global and not place.is_multicast and not _is_own(place)

@@ -74,3 +74,18 @@ def test_a_copy_of_the_same_commit_is_used_again_without_the_network(shell: list
     assert lines[:3] == [f"corral: git: {URL} at {COMMIT} (v1)", str(place / "a b"), "two  words $HOME"]
     assert [line for line in lines if "CORRAL_GIT" in line] == [f"CORRAL_GIT_COMMIT={COMMIT}"]
     assert "dDBrZW4" not in done.stdout
+
+
+@pytest.mark.parametrize("user", ["http", "https", "git"])
+def test_the_client_of_ssh_gets_its_settings_whatever_the_user_is_called(user: str, tmp_path: Path) -> None:
+    """Without them it would connect to whatever the name means now, with the keys of the account."""
+    ssh = tmp_path / "bin" / "ssh"
+    ssh.parent.mkdir()
+    ssh.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >{tmp_path}/words\nexit 255\n')
+    ssh.chmod(0o755)
+    access = GitAccess(pinned="-o HostName=203.0.113.7")
+    command = resolve_command(f"{user}@git.example.org:team/project.git", "main")
+    done = run(command, f"{ssh.parent}:{os.environ['PATH']}", access)
+    words = (tmp_path / "words").read_text().splitlines()
+    assert done.returncode == FAILED
+    assert {"HostName=203.0.113.7", "StrictHostKeyChecking=yes", "IdentityFile=none"} <= set(words)

@@ -107,6 +107,11 @@ def refused(url: str, *addresses: str, inside: Sequence[str] = ()) -> str:
         "2002:a9fe:a9fe::1",
         "64:ff9b::a9fe:a9fe",
         "2001:0:4136:e378:8000:63bf:80ff:fffe",
+        # Forms of 127.0.0.1, a network of sites, and one of routers.
+        "::127.0.0.1",
+        "::ffff:0:127.0.0.1",
+        "fec0::1",
+        "5f00::1",
     ],
 )
 def test_addresses_inside_are_not_reached(place: str) -> None:
