@@ -28,8 +28,10 @@ logger = logging.getLogger(__name__)
 PROGRAM = "nvidia-cuda-mps-control"
 _START_SECONDS = 20.0
 _ANSWER_SECONDS = 5.0
-#: An account whose daemon does not answer in time is not asked again for so long: every launch waits for the answer.
+#: An account whose daemon does not answer in time, or fails so late, is not asked again for so long: every launch waits
+#: for the answer.
 AGAIN_SECONDS = 300.0
+_LATE_SECONDS = 2.0
 #: An answer is a number. What answers belongs to the account, and may be anything.
 _MOST_ANSWER_BYTES = 4096
 #: A question that each daemon answers with a number, and that starts nothing.
@@ -60,7 +62,8 @@ class Mps:
         place = os.path.join(self._directory, str(account.uid))
         pipe = os.path.join(place, "pipe")
         with self._lock:
-            if time.monotonic() < self._again_at.get(account.uid, 0.0):
+            begun_at = time.monotonic()
+            if begun_at < self._again_at.get(account.uid, 0.0):
                 return ""
             try:
                 self._make(place, account)
@@ -69,7 +72,8 @@ class Mps:
                     if not self._answers(pipe, account):
                         raise OSError(f"{PROGRAM} does not answer")
             except (OSError, subprocess.SubprocessError) as error:
-                if isinstance(error, subprocess.TimeoutExpired):
+                is_late = time.monotonic() - begun_at >= _LATE_SECONDS
+                if is_late or isinstance(error, subprocess.TimeoutExpired):
                     self._again_at[account.uid] = time.monotonic() + AGAIN_SECONDS
                 logger.warning("shares of %s are not enforced: %s does not start: %s", account.name, PROGRAM, error)
                 return ""

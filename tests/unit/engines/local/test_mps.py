@@ -28,6 +28,7 @@ if [ "$1" = -d ]; then
 fi
 read question
 [ -e PLACE/hangs ] && exec sleep 600
+[ -e PLACE/dawdles ] && sleep 0.5 && echo "$(id -u)" >> PLACE/calls && exec echo no number
 [ -e PLACE/floods ] && exec cat /dev/zero
 if [ -e "$CUDA_MPS_PIPE_DIRECTORY/runs" ]; then echo 100.0; else echo Cannot find MPS control daemon process; fi
 """
@@ -104,6 +105,20 @@ def test_an_account_whose_daemon_hangs_is_not_asked_at_each_launch(
     assert mps.pipe_of(None) == ""
     monkeypatch.setattr(mps, "_again_at", {})
     assert mps.pipe_of(None)
+
+
+def test_an_account_whose_daemon_fails_late_is_not_asked_at_each_launch(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It answers just in time, each time with something else."""
+    monkeypatch.setattr("corral.engines.local.mps._LATE_SECONDS", 0.2)
+    mps = daemons(place)
+    assert mps.pipe_of(None)
+    (place / "dawdles").touch()
+    assert mps.pipe_of(None) == ""
+    asked = len(calls(place))
+    assert [mps.pipe_of(None) for _ in range(5)] == [""] * 5
+    assert len(calls(place)) == asked
 
 
 def test_an_answer_without_an_end_is_none(place: Path) -> None:
