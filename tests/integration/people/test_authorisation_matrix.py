@@ -16,6 +16,9 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi.routing import APIRoute, APIWebSocketRoute
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
 
 from corral.server.http.app import bare_app
 from corral.server.http.description.api_description import describe
@@ -188,6 +191,47 @@ def described() -> set[tuple[str, str]]:
 def test_the_table_has_every_route_and_no_other() -> None:
     assert described() - EXPECTED.keys() == set(), "decide who may use these"
     assert EXPECTED.keys() - described() == set(), "these are gone"
+
+
+#: Routes that the description leaves out and that are about no user's things.
+OF_NOBODY = {
+    "/api/docs",
+    "/api/v1/openapi.json",
+    "/apps/{job}",  # these two only add a slash
+    "/assets/{name:path}",
+    "/healthz",
+    "/metrics",
+    "/readyz",
+    "/static/corral.css",
+    "/workbenches/{job}/jupyter",
+    "/{path:path}",
+}
+REFUSED = {"stranger": {401}, "disabled": {401}, "expired": {401}, "small": {403}, "other": {403, 404}}
+
+
+def undescribed() -> list[APIRoute | APIWebSocketRoute]:
+    routes = [route for route in bare_app().routes if isinstance(route, APIRoute | APIWebSocketRoute)]
+    return [route for route in routes if not getattr(route, "include_in_schema", False) and route.path not in OF_NOBODY]
+
+
+@pytest.mark.parametrize("route", undescribed(), ids=lambda route: f"{type(route).__name__} {route.path}")
+def test_every_route_to_a_program_in_a_job_is_for_its_owner(
+    house: House, route: APIRoute | APIWebSocketRoute
+) -> None:
+    """Routes for programs are not described: shells, tunnels, apps and Jupyter."""
+    assert "{job}" in route.path, "decide who may use it"
+    path = house.address(route.path.replace("{path:path}", "x"))
+    got = {}
+    for role in REFUSED:
+        headers = {"Authorization": f"Bearer {house.tokens[role]}"} if house.tokens[role] else {}
+        if isinstance(route, APIRoute):
+            got[role] = house.client.get(path, headers=headers).status_code
+        else:
+            url = f"ws://127.0.0.1:{house.server.port}{path}"
+            with pytest.raises(InvalidStatus) as refused:
+                connect(url, additional_headers=headers, proxy=None)
+            got[role] = refused.value.response.status_code
+    assert {role: status for role, status in got.items() if status not in REFUSED[role]} == {}
 
 
 def met(expected: str, status: int) -> bool:
