@@ -215,9 +215,7 @@ def undescribed() -> list[APIRoute | APIWebSocketRoute]:
 
 
 @pytest.mark.parametrize("route", undescribed(), ids=lambda route: f"{type(route).__name__} {route.path}")
-def test_every_route_to_a_program_in_a_job_is_for_its_owner(
-    house: House, route: APIRoute | APIWebSocketRoute
-) -> None:
+def test_every_route_to_a_program_in_a_job_is_for_its_owner(house: House, route: APIRoute | APIWebSocketRoute) -> None:
     """Routes for programs are not described: shells, tunnels, apps and Jupyter."""
     assert "{job}" in route.path, "decide who may use it"
     path = house.address(route.path.replace("{path:path}", "x"))

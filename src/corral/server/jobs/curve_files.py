@@ -24,6 +24,8 @@ MOST_FILES = 40
 MOST_CURVES = 200
 #: the limit of one look at all files of a job: a scalar has about 50 bytes
 MOST_BYTES = 8 << 20
+#: Shorter lines and records count as this long: each one has a cost.
+LEAST_BYTES = 32
 #: Records with images and graphs are longer than scalars, and skipped unread.
 MOST_RECORD_BYTES = 64 << 10
 MOST_KEPT_POINTS = 20_000
@@ -192,9 +194,11 @@ class CurveFiles:
             read = job.files[path]
             source = _Source(opened, read.offset, most_bytes)
             step = _next_line if path[-1] == CURVES else _next_record
-            while (length := step(source, partial(job.take, read))) > 0:
+            left = most_bytes
+            while left > 0 and (length := step(source, partial(job.take, read))) > 0:
                 read.offset += length
-            read.is_behind = source.is_exhausted
+                left -= max(length, LEAST_BYTES)
+            read.is_behind = source.is_exhausted or (left <= 0 and source.left > 0)
         finally:
             opened.close()
 
@@ -207,6 +211,8 @@ class _Source:
         self._began = self._start = start
         self._end = min(opened.size_bytes, start + most_bytes)
         self._buffer = b""
+        #: how much of the buffer was used
+        self._used = 0
 
     @property
     def left(self) -> int:
@@ -229,23 +235,33 @@ class _Source:
 
     def peek(self, length: int) -> bytes:
         """The next bytes; fewer at the end."""
+        if len(self._buffer) - self._used < length:
+            self._fill(length)
+        return self._buffer[self._used : self._used + length]
+
+    def line(self) -> bytes:
+        """The next line with its end; empty if none is complete. A line that is too long comes in parts."""
+        end = self._buffer.find(b"\n", self._used)
+        if end < 0:
+            self._fill(_CHUNK)
+            end = self._buffer.find(b"\n", self._used)
+        if 0 <= end < self._used + _CHUNK:
+            return self._buffer[self._used : end + 1]
+        found = self.peek(_CHUNK)
+        return found if len(found) == _CHUNK or (self.is_exhausted and self.is_fresh) else b""
+
+    def skip(self, length: int) -> None:
+        self._start += length
+        self._used += length
+
+    def _fill(self, length: int) -> None:
+        """Drops what was used, and reads on until there is so much, or the look ends."""
+        self._buffer, self._used = self._buffer[self._used :], 0
         while len(self._buffer) < length and (at := self._start + len(self._buffer)) < self._end:
             piece = b"".join(self._opened.pieces(at, min(max(_CHUNK, length), self._end - at)))
             if not piece:
                 break
             self._buffer += piece
-        return self._buffer[:length]
-
-    def line(self) -> bytes:
-        """The next line with its end; empty if none is complete. A line that is too long comes in parts."""
-        found = self.peek(_CHUNK)
-        end = found.find(b"\n")
-        is_too_long = len(found) == _CHUNK or (self.is_exhausted and self.is_fresh)
-        return found if end < 0 and is_too_long else found[: end + 1]
-
-    def skip(self, length: int) -> None:
-        self._start += length
-        self._buffer = self._buffer[length:]
 
 
 def _next_line(source: _Source, take: Callable[[Reported], None]) -> int:

@@ -211,7 +211,8 @@ class GitSources:
         code, output = _output(command, {**env, **access.environment()})
         for secret in filter(None, (access.key, access.token)):
             output = output.replace(secret, "***")
-        lines = output.splitlines()
+        # Not `splitlines`, which also ends lines at characters that names of refs can have.
+        lines = output.split("\n")
         if code == FAILED:
             reason = next((line for line in lines if line.startswith(REASON_MARK)), "")
             raise Invalid(reason.removeprefix(REASON_MARK) or f"{address.text} cannot be read", field="git")

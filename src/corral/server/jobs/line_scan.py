@@ -50,6 +50,8 @@ class LineScan:
         self.offset = offset
         self.line = line
         self.matches: list[Match] = []
+        #: lines that were compared, and not passed over
+        self.compared = 0
 
     @property
     def is_full(self) -> bool:
@@ -74,6 +76,7 @@ class LineScan:
     def end_line(self, *, newline: int = 0) -> None:
         text = self._kept.decode("utf-8", "replace").rstrip("\r")
         found = self._matcher(text)
+        self.compared += 1
         if found >= 0:
             begin = max(0, min(found - MAX_SHOWN // 4, len(text) - MAX_SHOWN))
             self.matches.append(Match(line=self.line, offset=self.offset, text=text[begin : begin + MAX_SHOWN]))

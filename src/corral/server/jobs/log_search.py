@@ -26,6 +26,8 @@ from corral.stores.storage.fair_pool import Steps
 
 #: Maximum that one request reads.
 MAX_BYTES = 32 << 20
+#: … where each line that is compared counts for more than its length: even an empty one has a cost …
+LINE_BYTES = 32
 #: … and maximum number of logs: a large gang has many, and even an empty one has a cost.
 MAX_LOGS = 100
 #: Patterns that are searched at the same time.
@@ -128,7 +130,9 @@ class _Scanned:
             question.text, ignore_case=question.ignore_case, offset=begin.offset, line=begin.line, limit=limit
         )
         for piece in data:
+            before = scan.compared
             scan.feed(piece)
+            self.budget -= LINE_BYTES * (scan.compared - before)
             if scan.is_full:
                 break
         return line_scan.outcomes(scan)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from corral.core.monitoring import curves
 from corral.server.jobs import curve_files
 from corral.server.jobs.curve_files import CurveFiles, Curves
 from corral.stores.jobs.job_directories import DirectoryWorkspace
@@ -59,6 +60,25 @@ def test_a_file_that_was_written_anew_begins_anew(output: Path, read: Read) -> N
     read()
     path.write_text(line(0, 9.0))
     assert values(read()) == [(0, 9.0)]
+
+
+def test_a_look_at_very_many_tiny_lines_has_an_end(output: Path, read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line has a cost whatever its length: one look would otherwise take a minute of the processor."""
+    looked_at: list[bytes] = []
+
+    def counted(text: bytes) -> Iterator[curves.Reported]:
+        looked_at.append(text)
+        return curves.parse_line(text)
+
+    monkeypatch.setattr(curve_files, "MOST_BYTES", 64 << 10)
+    monkeypatch.setattr(curve_files, "LEAST_BYTES", 32, raising=False)
+    monkeypatch.setattr(curve_files, "parse_line", counted)
+    (output / "curves.jsonl").write_text("\n" * 10_000 + line(0, 3.0))
+    assert not read().is_complete
+    assert len(looked_at) == (64 << 10) // 32
+    for _ in range(5):
+        found = read()
+    assert (values(found), found.is_complete) == ([(0, 3.0)], True)
 
 
 def test_event_files_of_one_directory_are_one_run(output: Path, read: Read) -> None:

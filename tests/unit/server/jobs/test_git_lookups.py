@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.control.launch.git_checkout import GitAccess, resolve_command
+from corral.control.launch.git_checkout import FAILED, GitAccess, resolve_command
 from corral.server.jobs import git_sources
 
 
@@ -36,6 +36,6 @@ def test_a_host_that_says_nothing_leaves_no_agent_with_the_key_and_no_directory(
         command = resolve_command(f"ssh://git@127.0.0.1:{port}/team/project.git", "main")
         env = {"PATH": os.environ["PATH"], **GitAccess(key=key).environment()}
         code, output = git_sources._output(command, env)
-    assert (code not in (0, git_sources.FAILED), output) == (True, "")
+    assert (code not in (0, FAILED), output) == (True, "")
     assert set(Path("/tmp").glob("corral-git.*")) <= places
     assert set(agents()) <= set(running)

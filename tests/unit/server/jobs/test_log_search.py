@@ -101,6 +101,21 @@ def test_request_reads_at_most_its_limit(monkeypatch: pytest.MonkeyPatch) -> Non
     assert found(shelf, Question(text="0999")) == [(0, 1000, 9990, "line 0999")]
 
 
+def test_a_request_compares_a_bounded_number_of_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a log of empty lines a request would otherwise compare as many as it reads bytes, and take half a minute."""
+    monkeypatch.setattr(log_search, "MAX_BYTES", 10_000)
+    for log, question in (
+        (b"\n" * 10_000, Question(text="hit", ignore_case=True)),
+        (b"\r\n" * 5_000, Question(text="\r")),
+    ):
+        shelf = Shelf({("j-1.1", 0): log}, chunk=100)
+        answer = last_of(search(shelf, "j-1", [(1, 0)], question, Position(attempt=1, rank=0), 5))
+        assert answer.following is not None
+        assert shelf.read_bytes <= 1_000
+    shelf = Shelf({("j-1.1", 0): b"\n" * 3_000 + b"Hit\n"}, chunk=100)
+    assert [line for _, line, _, _ in found(shelf, Question(text="hit", ignore_case=True))] == [3001]
+
+
 def test_a_line_without_end_is_passed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_search, "MAX_BYTES", 1000)
     shelf = Shelf({("j-1.1", 0): b"x" * 5000 + b"\nhit\n"}, chunk=300)
