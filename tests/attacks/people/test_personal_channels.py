@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +35,8 @@ class Place:
         return self.mail.bodies()[-1].split()[0]
 
 
+#: Tests of channels that a user may ask for within an hour.
+ASKED = 10
 #: A spelling of 127.0.0.1 that operators of this server allow; no other spelling of it is.
 ALLOWED = "127.1"
 
@@ -117,3 +122,33 @@ def test_a_channel_works_from_its_code_to_its_first_item(place: Place) -> None:
     dan.ok("inbox", "channels", "rm", "hook", "--yes")
     dan.ok("inbox", "channels", "rm", "phone", "--yes")
     assert dan.read("inbox", "channels")["items"] == []
+
+
+def test_no_other_user_waits_for_receivers_that_say_nothing(place: Place) -> None:
+    """More tests of channels at once than asyncio has threads for all its work."""
+    users = [f"slow{number}" for number in range(-(-min(32, (os.cpu_count() or 1) + 4) // ASKED))]
+    for user in ("ann", *users):
+        place.server.add_user(user)
+    address = f"http://{ALLOWED}:{{}}/hook"
+    with ThreadPoolExecutor(ASKED * len(users)) as threads, socket.create_server(("127.0.0.1", 0)) as silent:
+        tests: list[Future[int]] = []
+        for user in users:
+            with place.server.http(user) as own:
+                made = created(own, "slow", "webhook", address.format(silent.getsockname()[1]))
+                assert made.status_code == 201, made.text
+            tests += [threads.submit(status_of_test, place, user) for _ in range(ASKED)]
+        # Some have begun.
+        held = [silent.accept()[0] for _ in range(2)]
+        for _ in range(3):
+            with place.server.http("ann") as other:
+                assert other.get("/me", timeout=60).is_success
+        assert not [test for test in tests if test.done()], "the answer came behind that of a receiver"
+        for connection in held:
+            connection.close()
+        silent.close()
+        assert {test.result() for test in tests} == {200}
+
+
+def status_of_test(place: Place, user: str) -> int:
+    with place.server.http(user) as own:
+        return own.post(f"{CHANNELS}/slow/test", timeout=120).status_code

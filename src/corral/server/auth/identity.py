@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from corral.control.live.unit_of_work import Caller
@@ -23,6 +24,7 @@ LIFETIME_SECONDS = 10.0
 TOUCH_SECONDS = 60.0
 WATCH_SECONDS = 60.0
 _MAX_REMEMBERED = 10_000
+_THREADS = 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,6 +74,8 @@ class Identities:
         self._remembered: dict[str, _Remembered] = {}
         #: incremented with every `forget`, so that a lookup that began before is not cached
         self._generation = 0
+        #: of its own: nobody else's work delays the sign-in of a request
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="identity")
         self._forgot_all = 0
         self._forgot: dict[str, int] = {}
 
@@ -115,7 +119,7 @@ class Identities:
         if entry is not None and now < entry.until and entry.identity.kind is kind:
             return entry.identity
         generation = self._generation
-        found = await asyncio.to_thread(self._look_up, hashed)
+        found = await asyncio.get_running_loop().run_in_executor(self._threads, self._look_up, hashed)
         if found is None:
             self._remembered.pop(hashed, None)
             return None

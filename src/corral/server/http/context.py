@@ -139,6 +139,8 @@ class ServerContext:
     personal_sender: PersonalSender
     #: looks up commits of Git repositories
     git_sources: GitSources
+    #: calls of hosts that users have chosen, which may take long
+    outside: Readers
     #: signing in with providers
     sign_in: SignIn
     feed: EventFeed

@@ -66,17 +66,14 @@ class _Wanted:
 class GitSources:
     """Looks up commits for routes, and is a launch step. Safe for use by several threads."""
 
-    def __init__(self, *, store: Store, box: SecretBox, settings: GitSettings, home: Path) -> None:
+    def __init__(self, *, store: Store, box: SecretBox, settings: GitSettings, home: Path, outside: Readers) -> None:
+        """`outside` calls hosts: a slow one occupies threads of one user only."""
         self._store = store
         self._box = box
         self._settings = settings
         self._known_hosts = home / KNOWN_HOSTS
         self._lock = threading.Lock()
-        #: a slow host occupies threads of one user only
-        self._readers = Readers(name="git", threads=8, per_user=2)
-
-    def close(self) -> None:
-        self._readers.close()
+        self._outside = outside
 
     # ------------------------------------------------------------------------------------------- submissions
 
@@ -92,7 +89,7 @@ class GitSources:
                 wanted = _Wanted(url=spec.git, ref=spec.git_ref, secret=spec.git_secret)
                 with about_item(number):
                     if wanted not in known:
-                        known[wanted] = await self._readers.call(caller.name, _Lookup(self, caller.name, wanted))
+                        known[wanted] = await self._outside.call(caller.name, _Lookup(self, caller.name, wanted))
                 draft = replace(draft, spec=replace(spec, git_commit=known[wanted]))
             found.append(draft)
         return found

@@ -105,7 +105,7 @@ def assembled(
             context = replace(context, identities=handover.identities)
         parts.callback(context.readers.close)
         parts.callback(context.steps.close)
-        parts.callback(context.git_sources.close)
+        parts.callback(context.outside.close)
         parts.callback(context.sign_in.close)
         parts.callback(context.reads.close)
         context.parts.start()
@@ -179,6 +179,7 @@ def context_of(
         box=box,
         personal_sender=base.personal_sender,
         git_sources=base.git_sources,
+        outside=base.outside,
         sign_in=SignIn(box=box, clock=clock),
         feed=base.feed,
         event_texts=EventTexts(),

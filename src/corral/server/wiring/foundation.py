@@ -41,6 +41,7 @@ from corral.server.settings.disk_limits import DiskLimits, disk_limits
 from corral.server.settings.settings import Settings
 from corral.server.settings.storage_places import storage_places
 from corral.server.storage.mount_orders import MountOrders
+from corral.server.storage.readers import Readers
 from corral.server.storage.volume_upkeep import VolumeUpkeep
 from corral.server.system import isolation
 from corral.server.system.disk_guard import DiskGuard, free_reserve
@@ -92,6 +93,7 @@ class Foundation:
     secret_orders: SecretOrders
     personal_sender: PersonalSender
     git_sources: GitSources
+    outside: Readers
     image_orders: ImageOrders
     mount_orders: MountOrders
     box: SecretBox
@@ -183,6 +185,7 @@ def built(
     clock = SystemClock()
     workspace = DirectoryWorkspace(settings.home / "jobs")
     box = SecretBox(settings.home)
+    outside = Readers(name="outside", threads=8, per_user=2)
     return Foundation(
         settings=settings,
         separated=isolation.separated(isolated.accounts),
@@ -212,7 +215,8 @@ def built(
             takes_hooks=settings.notification.personal_hooks,
             public_url=settings.server.public_url,
         ),
-        git_sources=GitSources(store=store, box=box, settings=settings.git, home=settings.home),
+        git_sources=GitSources(store=store, box=box, settings=settings.git, home=settings.home, outside=outside),
+        outside=outside,
         image_orders=ImageOrders(store=store, box=box),
         mount_orders=MountOrders(store=store, box=box),
         box=box,

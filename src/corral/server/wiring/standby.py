@@ -137,7 +137,7 @@ def start_standby(
     parts.callback(context.passwords.close)
     parts.callback(context.readers.close)
     parts.callback(context.steps.close)
-    parts.callback(context.git_sources.close)
+    parts.callback(context.outside.close)
     parts.callback(context.reads.close)
     notes = ThreadPoolExecutor(1, thread_name_prefix="audit")
     parts.callback(notes.shutdown)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated
 
 from fastapi import Query, Response
@@ -87,7 +87,7 @@ async def create_inbox_channel(body: InboxChannelCreate, caller: AnyCaller, cont
     """Send new items of the caller's inbox to an address. A mail address gets a code first, which confirms it."""
     code = new_code() if body.kind is PersonalChannelKind.MAIL else ""
     # The address of a host is asked for.
-    address, shown = await asyncio.to_thread(_locked, context, body.kind, body.address)
+    address, shown = await context.outside.call(caller.name, partial(_locked, context, body.kind, body.address))
     channel = PersonalChannelRecord(
         user=caller.name,
         name=body.name,
@@ -141,20 +141,20 @@ async def confirm_inbox_channel(
 async def test_inbox_channel(name: str, caller: AnyCaller, context: Context) -> InboxChannelView:
     """Send a test message and wait for the result, which is the channel's error; it is tried once."""
     message = await context.execute(channels.begin_test, caller, name)
-    error = await _outcome(lambda: context.personal_sender.send(message))
+    error = await _outcome(context, caller.name, partial(context.personal_sender.send, message))
     tested = await context.execute(channels.note_error, caller.name, name, error)
     return inbox_channel_view(tested or message.channel)
 
 
 async def _mailed(context: ServerContext, channel: PersonalChannelRecord, code: str) -> PersonalChannelRecord:
-    error = await _outcome(lambda: context.personal_sender.send_code(channel, code))
+    error = await _outcome(context, channel.user, partial(context.personal_sender.send_code, channel, code))
     return await context.execute(channels.note_error, channel.user, channel.name, error) or channel
 
 
-async def _outcome(send: Callable[[], None]) -> str:
+async def _outcome(context: ServerContext, user: str, send: Callable[[], None]) -> str:
     """Why it was not sent; empty if it was."""
     try:
-        await asyncio.to_thread(send)
+        await context.outside.call(user, send)
     except (NoticeFailed, NoticeRefused, SecretUnreadable) as error:
         return str(error)
     return ""
