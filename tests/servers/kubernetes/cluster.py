@@ -35,6 +35,8 @@ class KubernetesCluster:
     programs: Path
     nodes: int = 2
     hollow_nodes: int = 2
+    #: so many of the real ones, the last, have a driver of Dynamic Resource Allocation in place of a device plugin
+    driver_nodes: int = 0
     gpus: int = 8
     cpus: int = 16
     #: A hollow node says so; a real one has that of this machine.
@@ -75,6 +77,10 @@ class KubernetesCluster:
     @property
     def node_names(self) -> list[str]:
         return [*self.real_names, *self.hollow_names]
+
+    @property
+    def driver_names(self) -> list[str]:
+        return self.real_names[self.nodes - self.driver_nodes :]
 
     def start(self) -> None:
         self._prepare()
@@ -199,7 +205,8 @@ class KubernetesCluster:
             processes=self._processes,
             gpus=self.gpus,
             cpus=self.cpus,
-            labels=_listed({**LABELS, "hollow": "false"}),
+            labels=_listed({**({} if name in self.driver_names else LABELS), "hollow": "false"}),
+            has_driver=name in self.driver_names,
         )
 
     def _connect(self, source: Node, target: Node) -> None:
@@ -215,8 +222,16 @@ class KubernetesCluster:
             status = node["status"]
             conditions = {condition["type"]: condition["status"] for condition in status.get("conditions", [])}
             gpus = int(status.get("allocatable", {}).get(GPU, "0"))
-            ready += conditions.get("Ready") == "True" and gpus == self.gpus
-        return ready == len(self.node_names)
+            has_all = gpus == self.gpus or node["metadata"]["name"] in self.driver_names
+            ready += conditions.get("Ready") == "True" and has_all
+        return ready == len(self.node_names) and len(self.published()) == self.gpus * self.driver_nodes
+
+    def published(self) -> list[str]:
+        """The names of all devices that drivers publish, with their nodes."""
+        slices = self.access.get("/apis/resource.k8s.io/v1/resourceslices")["items"] if self.driver_nodes else []
+        return [
+            f"{one['spec']['nodeName']}/{device['name']}" for one in slices for device in one["spec"].get("devices", [])
+        ]
 
 
 def _listed(settings: dict[str, object] | dict[str, str]) -> str:

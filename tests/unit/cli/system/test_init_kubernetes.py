@@ -16,7 +16,7 @@ from corral.engines.kubernetes.attempts.pod_rules import PodRules
 from corral.engines.kubernetes.cluster_checks import check_cluster
 from tests.unit.cli.runner import corral
 from tests.unit.engines.kubernetes.api_server import Answer, ApiServer, Asked, answer, api_server, refusal
-from tests.unit.engines.kubernetes.objects import Json, node
+from tests.unit.engines.kubernetes.objects import Json, gpu_device, node, resource_slice
 
 CHECKS = ["API server", "Namespace", "Rights", "Nodes", "GPUs", "Trial pod"]
 
@@ -26,6 +26,8 @@ class Cluster:
 
     def __init__(self) -> None:
         self.nodes: list[Json] = [node("gpu1"), node("gpu2")]
+        #: None: the account may not list them
+        self.slices: list[Json] | None = []
         self.namespaces = {"corral"}
         #: rights that the account lacks, as verb and resource, and in one namespace only
         self.lacks: set[tuple[str, str]] = set()
@@ -45,6 +47,8 @@ class Cluster:
             return answer({"status": {"allowed": right not in self.lacks and here not in self.lacks_in}}, 201)
         if asked.path == "/api/v1/nodes":
             return answer({"items": self.nodes})
+        if asked.path == "/apis/resource.k8s.io/v1/resourceslices":
+            return refusal(403, "no right") if self.slices is None else answer({"items": self.slices})
         if asked.path == "/api/v1/namespaces":
             self.namespaces.add(asked.body["metadata"]["name"])
             return answer(asked.body, 201)
@@ -115,13 +119,14 @@ def test_rights_that_are_missing_are_written_for_an_administrator(
         ("ClusterRoleBinding", None),
     ]
     granted = {
-        (verb, one, document["kind"] == "ClusterRole")
+        (verb, group, one, document["kind"] == "ClusterRole")
         for document in documents
         for rule in document.get("rules", ())
+        for group in rule["apiGroups"]
         for one in rule["resources"]
         for verb in rule["verbs"]
     }
-    assert granted == {(right.verb, right.resource, right.is_for_cluster) for right in RIGHTS}
+    assert granted == {(right.verb, right.group, right.resource, right.is_for_cluster) for right in RIGHTS}
     assert documents[1]["subjects"][0]["name"] == "ada@example.org"
     cluster.lacks = {("patch", "nodes")}
     assert findings("--check")["Rights"]["verdict"] == "WARN"
@@ -161,6 +166,7 @@ def test_each_right_that_is_missing_in_one_namespace_only_is_named(
     server: ApiServer, cluster: Cluster, tmp_path: Path
 ) -> None:
     cluster.namespaces.add("team-vision")
+    cluster.slices = [resource_slice("gpu1", gpu_device("gpu-0", "GPU-1"))]
     rules = PodRules(namespace="corral", group_namespaces={"vision": "team-vision"})
     api = ApiClient(read_kubeconfig([tmp_path / "kubeconfig"]))
     for right in RIGHTS:
@@ -186,6 +192,30 @@ def test_a_namespace_of_a_group_that_cannot_be_is_refused(server: ApiServer, opt
     done = corral("init", "kubernetes", "--check", "--group-namespace", option)
     assert done.exit_code == 2
     assert words in done.stderr
+
+
+def test_gpus_of_drivers_are_found_and_their_rights_are_wanted_only_there(
+    server: ApiServer, cluster: Cluster, tmp_path: Path
+) -> None:
+    claims = {("create", "resourceclaims")}
+    cluster.lacks = claims
+    assert findings("--check")["Rights"]["verdict"] == "OK"
+
+    cluster.nodes = [node("gpu1", gpus=0)]
+    cluster.slices = [resource_slice("gpu1", gpu_device("gpu-0", "GPU-1"), gpu_device("gpu-1", "GPU-2"))]
+    found = findings("--check")
+    assert found["Rights"]["verdict"] == "WARN"
+    assert "create resourceclaims (to give the GPUs of drivers to jobs)" in found["Rights"]["detail"]
+    assert found["GPUs"]["detail"] == "2 A100-SXM4-80GB"
+    (tried,) = cluster.created[-1:]
+    assert tried["spec"]["containers"][0]["resources"]["claims"] == [{"name": "gpus"}]
+    assert tried["spec"]["resourceClaims"][0]["resourceClaimName"] == tried["metadata"]["name"]
+
+    # Nothing shows whether this cluster has such GPUs: its nodes have no others.
+    cluster.slices, cluster.lacks = None, {("list", "resourceslices")}
+    assert "list resourceslices in all namespaces" in findings("--check")["Rights"]["detail"]
+    cluster.nodes = [node("gpu1")]
+    assert findings("--check")["Rights"]["verdict"] == "OK"
 
 
 def test_a_namespace_is_created_on_request_only(server: ApiServer, cluster: Cluster) -> None:

@@ -27,6 +27,8 @@ _NO_GPUS = ("vfio",)
 _PRODUCTS = ("productName", "model")
 _PROFILES = ("profile", "partitionProfile")
 _MEMORY = "memory"
+#: Parts of the names of attributes that tell where a device is, or which one it is.
+_PLACES = ("pci", "bus", "serial")
 #: Effects of a taint that keep new pods away.
 _HARD = ("NoSchedule", "NoExecute")
 
@@ -175,18 +177,21 @@ def _selectors(driver: str, devices: Sequence[Json]) -> dict[str, str]:
     counts = Counter(entry for attributes in values.values() for entry in attributes.items())
     found = {}
     for name, attributes in values.items():
-        own = sorted(
-            (entry for entry in attributes.items() if counts[entry] == 1),
-            key=lambda entry: (entry[0][1] != "uuid", entry[0]),
-        )
+        own = [entry for entry in attributes.items() if counts[entry] == 1]
         if own:
-            (domain, attribute), value = own[0]
+            (domain, attribute), value = min(own, key=lambda entry: (_rank(entry[0][1]), entry[0]))
             place = f"device.attributes[{json.dumps(domain)}]"
             found[name] = (
                 f"device.driver == {json.dumps(driver)} && {json.dumps(attribute)} in {place} && "
                 f"{place}.{attribute} == {json.dumps(value)}"
             )
     return found
+
+
+def _rank(attribute: str) -> int:
+    """Lower for attributes that stay different when a node gets another device."""
+    name = attribute.lower()
+    return 0 if name == "uuid" else 1 if any(word in name for word in _PLACES) else 2
 
 
 def _scalars(driver: str, body: Json) -> Iterator[tuple[tuple[str, str], str | int]]:
