@@ -25,6 +25,9 @@ from tests.servers.kubernetes.processes import Processes, wait_for
 GPU = "nvidia.com/gpu"
 #: as GPU feature discovery labels nodes
 LABELS = {f"{GPU}.product": "NVIDIA-A100-SXM4-80GB", f"{GPU}.memory": "81920", f"{GPU}.family": "ampere"}
+DRIVER_NAME = "gpu.nvidia.com"
+#: the DeviceClass of each type of device
+DEVICE_TYPES = {"gpu": "gpu.nvidia.com", "mig": "mig.nvidia.com"}
 _HOLLOW = "h"
 
 
@@ -93,6 +96,8 @@ class KubernetesCluster:
         for number in range(1, self.hollow_nodes + 1):
             self.start_hollow_node(number)
         wait_for(self._is_ready, f"the nodes; see {self.directory}/log", seconds=240)
+        if self.driver_nodes:
+            self.access.create(*(_device_class(*names) for names in DEVICE_TYPES.items()))
 
     def stop(self) -> None:
         for node in self._real.values():
@@ -232,6 +237,13 @@ class KubernetesCluster:
         return [
             f"{one['spec']['nodeName']}/{device['name']}" for one in slices for device in one["spec"].get("devices", [])
         ]
+
+
+def _device_class(kind: str, name: str) -> dict[str, object]:
+    """As NVIDIA's driver brings it."""
+    condition = f"device.driver == '{DRIVER_NAME}' && device.attributes['{DRIVER_NAME}'].type == '{kind}'"
+    spec = {"selectors": [{"cel": {"expression": condition}}]}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}, "spec": spec}
 
 
 def _listed(settings: dict[str, object] | dict[str, str]) -> str:

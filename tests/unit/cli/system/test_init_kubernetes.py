@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 import yaml
 
+from corral.cli.system.doctor_checks.engine_checks import _kubernetes_cluster
+from corral.cli.system.doctor_checks.findings import Verdict
 from corral.engines.kubernetes.api.client import ApiClient
 from corral.engines.kubernetes.api.kubeconfig import read_kubeconfig
 from corral.engines.kubernetes.api.rights import RIGHTS
 from corral.engines.kubernetes.attempts.pod_rules import PodRules
 from corral.engines.kubernetes.cluster_checks import check_cluster
+from corral.server.settings.sections.cluster_sections import ClusterSettings, KubernetesSettings
 from tests.unit.cli.runner import corral
 from tests.unit.engines.kubernetes.api_server import Answer, ApiServer, Asked, answer, api_server, refusal
 from tests.unit.engines.kubernetes.objects import Json, gpu_device, node, resource_slice
@@ -270,3 +273,18 @@ def test_a_cluster_that_does_not_answer_and_a_kubeconfig_that_is_missing(
     (tmp_path / "kubeconfig").write_text(json.dumps(config))
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
     assert findings("--check", code=1)["API server"]["verdict"] == "FAIL"
+
+
+def test_the_doctor_names_missing_rights_and_says_when_none_is_missing(server: ApiServer, cluster: Cluster) -> None:
+    section = KubernetesSettings(namespace="corral", default_image="base:1")
+    configured = ClusterSettings(name="lab", engine="kubernetes", kubernetes=section)
+    found = _kubernetes_cluster(configured)
+    assert (found.verdict, found.detail) == (Verdict.OK, "lab: v1.34.2, namespace corral")
+    cluster.lacks = {("list", "events")}
+    found = _kubernetes_cluster(configured)
+    assert (found.verdict, found.detail) == (
+        Verdict.WARN,
+        "lab: Rights: missing, and corral works without: list events (to show why a node does not start a pod)",
+    )
+    cluster.lacks = {("create", "pods")}
+    assert _kubernetes_cluster(configured).verdict is Verdict.FAIL
