@@ -160,30 +160,9 @@ def test_a_gang_on_nodes_of_both_kinds_begins_as_a_whole(cluster: DeviceHarness)
 def test_a_gpu_that_a_claim_of_others_holds_is_taken_and_named(
     cluster: DeviceHarness, device_cluster: KubernetesCluster
 ) -> None:
-    access = device_cluster.access
-    exactly = {
-        "deviceClassName": "gpu.nvidia.com",
-        "selectors": [{"cel": {"expression": 'device.attributes["gpu.nvidia.com"].uuid == "GPU-gpu2-2"'}}],
-    }
-    claim = {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceClaim",
-        "metadata": {"name": "theirs", "namespace": "default"},
-        "spec": {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}},
-    }
-    container = {
-        "name": "main",
-        "image": access.image,
-        "imagePullPolicy": "IfNotPresent",
-        "command": ["sh", "-c", STAY],
-        "resources": {"claims": [{"name": "gpu"}]},
-    }
-    spec = {
-        "containers": [container],
-        "restartPolicy": "Never",
-        "resourceClaims": [{"name": "gpu", "resourceClaimName": "theirs"}],
-    }
-    access.create(claim, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "stranger"}, "spec": spec})
+    access, driver = device_cluster.access, "gpu.nvidia.com"
+    condition = f'device.attributes["{driver}"].uuid == "GPU-gpu2-2"'
+    access.add_claiming_pod("stranger", device_class=driver, condition=condition)
     try:
         wait_until(lambda: cluster.node().taken.gpus == ("GPU-gpu2-2",), "their GPU is taken")
         # A plan that was made before.
@@ -193,11 +172,11 @@ def test_a_gpu_that_a_claim_of_others_holds_is_taken_and_named(
         )
         end = cluster.listener.ended()
         assert end.reason is EndReason.PREEMPTED
-        assert "GPU-gpu2-2: ResourceClaim default/theirs has it; 0/2 nodes are available" in end.message
+        assert "GPU-gpu2-2: ResourceClaim default/stranger-gpus" in end.message
+        assert "has it; 0/2 nodes are available" in end.message
         assert "cannot allocate all claims" in end.message
     finally:
         access.delete_pod("stranger")
-        access.kubectl("delete", "resourceclaim", "theirs")
     cluster.engine.forget(["j-1.1"])
     wait_until(lambda: cluster.node().taken.gpus == (), "their GPU is free")
 
