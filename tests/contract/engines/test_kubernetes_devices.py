@@ -258,7 +258,7 @@ def test_a_restored_server_takes_its_pods_up_again_and_leaves_no_claim(cluster: 
     wait_until(lambda: not cluster.own_pods() and not cluster.claims(), "nothing stays")
 
 
-def test_what_a_server_that_is_gone_has_left_is_found_and_removed(cluster: DeviceHarness) -> None:
+def test_leftovers_of_a_server_that_is_gone_are_found_and_removed(cluster: DeviceHarness) -> None:
     cluster.launch(on((1,), STAY))
     cluster.listener.running()
     cluster.stop_server()

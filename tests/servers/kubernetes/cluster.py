@@ -240,7 +240,7 @@ class KubernetesCluster:
 
 
 def _device_class(kind: str, name: str) -> dict[str, object]:
-    """As NVIDIA's driver brings it."""
+    """The same as in the chart of NVIDIA's driver."""
     condition = f"device.driver == '{DRIVER_NAME}' && device.attributes['{DRIVER_NAME}'].type == '{kind}'"
     spec = {"selectors": [{"cel": {"expression": condition}}]}
     return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}, "spec": spec}

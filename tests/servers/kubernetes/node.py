@@ -73,7 +73,7 @@ class Node:
         return self.directory / "devices"
 
     def publish(self, devices: Sequence[Mapping[str, object]]) -> None:
-        """As they stand in a ResourceSlice."""
+        """`devices` in the form of a ResourceSlice."""
         self.devices.mkdir(exist_ok=True)
         new = self.devices / "devices.new"
         new.write_text(json.dumps(devices))

@@ -182,7 +182,7 @@ def _gpus(seen: Sequence[Node], unnamed: int) -> ClusterFinding:
     away = sum(len(node.taken.gpus) for node in seen)
     text = ", ".join(f"{count} {model}" for model, count in sorted(models.items()))
     text += f"; {away} not healthy" if away else ""
-    text += f"; {unnamed} not used, as their driver publishes nothing that tells them apart" if unnamed else ""
+    text += f"; {unnamed} not used, as their driver publishes no attribute in which they differ" if unnamed else ""
     if "GPU" in models:
         fix = "Install GPU feature discovery, or name the models in cluster.kubernetes.models."
         return _warn("GPUs", f"{text}: the model of some is unknown", fix)

@@ -29,7 +29,7 @@ class FakeCluster:
         self.nodes: dict[str, Json] = {"gpu1": node()}
         self.pods: dict[str, Json] = {}
         self.secrets: set[str] = set()
-        #: of drivers of Dynamic Resource Allocation, and the claims of all namespaces; a watch shows all of them again
+        #: ResourceSlices, and the claims of all namespaces; a watch shows all of them again
         self.slices: list[Json] = []
         self.claims: dict[str, Json] = {}
         #: the warnings about all pods

@@ -71,7 +71,7 @@ def test_a_device_without_a_uuid_is_asked_for_by_what_no_other_has() -> None:
     assert ids(found) == ["gpu1-gpu.amd.com-gpu-0-128", "gpu1-gpu.amd.com-gpu-1-128"]
     assert found.devices[1].selector.endswith('device.attributes["gpu.amd.com"].pciAddr == "0000:02"')
     assert found.devices[0].model == "AMD-Instinct-MI300X"
-    # Nothing tells these apart: no plan can name one.
+    # These differ in nothing: no plan can name one.
     twins = read(resource_slice("gpu1", amd(0, "0000:01"), amd(1, "0000:01"), driver="gpu.amd.com"))
     assert (ids(twins), twins.unnamed) == ([], 2)
 

@@ -138,7 +138,7 @@ def _kubernetes_cluster(cluster: ClusterSettings) -> Finding:
     failed = [checked for checked in found if checked.verdict == "FAIL" and checked not in rights]
     for checked in (*failed, *rights):
         if checked.verdict != "OK":
-            tell = fail if checked.verdict == "FAIL" else warn
-            return tell("Kubernetes", f"{cluster.name}: {checked.check}: {checked.detail}", checked.fix)
+            verdict = fail if checked.verdict == "FAIL" else warn
+            return verdict("Kubernetes", f"{cluster.name}: {checked.check}: {checked.detail}", checked.fix)
     places = f"{noun_for(len(rules.namespaces), 'namespace')} {', '.join(rules.namespaces)}"
     return ok("Kubernetes", f"{cluster.name}: {api.get('/version')['gitVersion']}, {places}")

@@ -27,7 +27,7 @@ _NO_GPUS = ("vfio",)
 _PRODUCTS = ("productName", "model")
 _PROFILES = ("profile", "partitionProfile")
 _MEMORY = "memory"
-#: Parts of the names of attributes that tell where a device is, or which one it is.
+#: Parts of the names of attributes with the place of a device, or its number.
 _PLACES = ("pci", "bus", "serial")
 #: Effects of a taint that keep new pods away.
 _HARD = ("NoSchedule", "NoExecute")
@@ -67,7 +67,7 @@ class NodeSlices:
     devices: tuple[Device, ...] = ()
     #: the counters that each device uses: devices that share one are parts of the same GPU
     counters: Mapping[DeviceKey, frozenset[str]] = field(default_factory=dict)
-    #: GPUs that cannot be told apart from others, so that no plan can name one
+    #: GPUs that differ from others in no attribute, so that no plan can name one
     unnamed: int = 0
 
 
@@ -152,7 +152,7 @@ def _device(
 
 
 def _model(body: Json, models: Mapping[str, str]) -> str:
-    """As for GPUs of device plugins, so that the same GPU has the same model on nodes of both kinds."""
+    """The same as for GPUs of device plugins, so that a GPU has one model on nodes of both kinds."""
     published = _text(body, *_PRODUCTS)
     product = "-".join(published.split())
     model = models.get(published) or models.get(product) or product.removeprefix("NVIDIA-") or "GPU"
