@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from corral.core.model import Node
+from corral.core.model import Node, NodeState
 from corral.engines.kubernetes.cluster.cache import INSTALLATION_LABEL
+from corral.engines.kubernetes.cluster.capacities import Capacities
 from corral.engines.kubernetes.cluster.nodes import FleetRules, nodes_seen
 from corral.engines.kubernetes.devices import published_devices
 from corral.engines.kubernetes.devices.node_devices import DeviceGone, GpuDevices, is_counted
@@ -133,6 +134,17 @@ def test_a_gpu_that_can_be_cut_is_one_gpu_and_taken_with_each_part(tmp_path: Pat
     found.claimed.put(resource_claim("theirs", ("gpu1", "gpu-0-mig-1")))
     assert seen(found).taken.gpus == ("GPU-0",)
     assert found.why_not("gpu1", ["GPU-0"]) == "GPU-0: ResourceClaim default/theirs has a part of it"
+
+
+def test_a_driver_takes_the_place_of_a_device_plugin_at_once(tmp_path: Path) -> None:
+    found = devices(tmp_path, resource_slice("gpu1", gpu_device("gpu-0", "GPU-0")))
+    counts = Capacities(tmp_path / "capacities", RULES.is_gpu)
+    counts.complete(node(gpus=8))
+    away = counts.complete(node(gpus=0))
+    (one,) = nodes_seen([away], {}, {}, (), RULES, devices=found.seen(()))
+    assert ([gpu.id for gpu in one.gpus], one.state) == (["GPU-0"], NodeState.READY)
+    (without,) = nodes_seen([away], {}, {}, (), RULES)
+    assert (len(without.gpus), without.state) == (8, NodeState.CORDONED)
 
 
 def test_a_device_plugin_on_the_same_node_goes_before(tmp_path: Path) -> None:

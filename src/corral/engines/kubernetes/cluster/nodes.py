@@ -20,8 +20,8 @@ from corral.engines.kubernetes.api.objects import (
     labels_of,
     name_of,
 )
-from corral.engines.kubernetes.cluster.capacities import MISSING
-from corral.engines.kubernetes.devices.node_devices import NodeDevices
+from corral.engines.kubernetes.cluster.capacities import MISSING, without_missing
+from corral.engines.kubernetes.devices.node_devices import NodeDevices, counted_id
 from corral.engines.kubernetes.devices.resource_slices import DEVICE_CLASSES
 
 MIB = 1 << 20
@@ -164,7 +164,7 @@ def gpus_of(node: Json, rules: FleetRules) -> list[tuple[str, Gpu]]:
         model, memory = _model(node, resource, rules), _memory(node, resource)
         for _ in range(capacity[resource]):
             index = len(found)
-            gpu = Gpu(id=f"{name_of(node)}-gpu{index}", index=index, model=model, memory_bytes=memory)
+            gpu = Gpu(id=counted_id(name_of(node), index), index=index, model=model, memory_bytes=memory)
             found.append((resource, gpu))
     return found
 
@@ -179,6 +179,9 @@ def gpus_asked(node: Json | None, gpu_ids: Sequence[str], rules: FleetRules) -> 
 def _node(
     node: Json, others: Counter[str], named: frozenset[str], rules: FleetRules, own_pods: int, devices: NodeDevices
 ) -> Node:
+    if devices.devices:
+        # A driver has taken the place of a device plugin that is away.
+        node = without_missing(node)
     gpus = gpus_of(node, rules)
     # A device plugin and a driver on the same node would have the same GPUs.
     published = NodeDevices() if gpus else devices

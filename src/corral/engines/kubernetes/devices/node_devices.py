@@ -11,7 +11,6 @@ from corral.engines.kubernetes.devices.claimed_devices import ClaimedDevices
 from corral.engines.kubernetes.devices.published_devices import PublishedDevices
 from corral.engines.kubernetes.devices.resource_slices import Device, DeviceKey, NodeSlices
 
-#: The ids of GPUs that a device plugin counts (`cluster/nodes.py`).
 _COUNTED = re.compile(r"gpu\d+")
 
 
@@ -87,6 +86,11 @@ def node_devices(slices: NodeSlices, holders: Mapping[DeviceKey, str], leaving: 
         if device.trouble or device.gpu_id in leaving or _held_by(device, slices, holders)
     }
     return NodeDevices(devices=slices.devices, taken=frozenset(taken))
+
+
+def counted_id(node: str, index: int) -> str:
+    """The id of a GPU that a device plugin counts."""
+    return f"{node}-gpu{index}"
 
 
 def is_counted(node: str, gpu_id: str) -> bool:

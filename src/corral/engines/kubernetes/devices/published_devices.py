@@ -71,15 +71,20 @@ class PublishedDevices:
 
     def nodes(self) -> dict[str, NodeSlices]:
         """The devices of each node that has any, with those that it had until a short time ago."""
-        long_ago = time.monotonic() - AWAY_SECONDS
         with self._lock:
-            self._update({node for (node, _), since in self._away_since.items() if since <= long_ago})
+            self._forget_old()
             return dict(self._nodes)
 
     def of(self, node: str) -> NodeSlices:
-        return self.nodes().get(node, _NONE)
+        with self._lock:
+            self._forget_old()
+            return self._nodes.get(node, _NONE)
 
     # ------------------------------------------------------------------------------------ inside
+
+    def _forget_old(self) -> None:
+        long_ago = time.monotonic() - AWAY_SECONDS
+        self._update({node for (node, _), since in self._away_since.items() if since <= long_ago})
 
     def _keep(self, item: Json) -> None:
         if is_of_gpus(item, self._classes):
