@@ -10,6 +10,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -85,7 +86,7 @@ def device_cluster() -> Iterator[KubernetesCluster]:
     yield from _kubernetes(hollow_nodes=0, driver_nodes=1, gpus=4)
 
 
-def _kubernetes(**options: int) -> Iterator[KubernetesCluster]:
+def _kubernetes(**options: Any) -> Iterator[KubernetesCluster]:
     if not kubernetes_programs.is_installed():
         pytest.skip(kubernetes_programs.HOW_TO_INSTALL)
     programs = kubernetes_programs.find_programs()
