@@ -58,6 +58,13 @@ def left_behind(access: KubernetesAccess, server: CorralServer) -> dict[str, lis
     }
 
 
+def claims_left(access: KubernetesAccess, server: CorralServer) -> list[str]:
+    """The server's ResourceClaims."""
+    selector = f"corral/installation={_installation(server)}"
+    path = f"/apis/resource.k8s.io/v1/namespaces/{NAMESPACE}/resourceclaims?labelSelector={quote(selector)}"
+    return [one["metadata"]["name"] for one in access.get(path)["items"]]
+
+
 def pods_of(access: KubernetesAccess, server: CorralServer, job: str) -> list[dict[str, Any]]:
     selector = f"corral/job={job},corral/installation={_installation(server)}"
     found: list[dict[str, Any]] = access.get(f"/api/v1/namespaces/{NAMESPACE}/pods?labelSelector={selector}")["items"]

@@ -10,6 +10,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,6 +76,17 @@ def slurm_rest(slurm_cluster: SlurmCluster) -> SlurmCluster:
 @pytest.fixture(scope="session")
 def kubernetes_cluster() -> Iterator[KubernetesCluster]:
     """Two real and two hollow nodes with eight GPUs each, for all tests of a process, which may break its parts."""
+    yield from _kubernetes()
+
+
+@pytest.fixture(scope="session")
+def device_cluster() -> Iterator[KubernetesCluster]:
+    """Two real nodes with four GPUs each: a device plugin counts those of `gpu1`, a driver of Dynamic Resource
+    Allocation publishes those of `gpu2`."""
+    yield from _kubernetes(hollow_nodes=0, driver_nodes=1, gpus=4)
+
+
+def _kubernetes(**options: Any) -> Iterator[KubernetesCluster]:
     if not kubernetes_programs.is_installed():
         pytest.skip(kubernetes_programs.HOW_TO_INSTALL)
     programs = kubernetes_programs.find_programs()
@@ -83,7 +95,7 @@ def kubernetes_cluster() -> Iterator[KubernetesCluster]:
     # Short, as a socket's path must be.
     directory = Path(tempfile.mkdtemp(prefix="corral-k8s-", dir="/tmp"))
     try:
-        with KubernetesCluster(directory=directory, programs=programs) as started:
+        with KubernetesCluster(directory=directory, programs=programs, **options) as started:
             yield started
     finally:
         shutil.rmtree(directory)

@@ -118,23 +118,28 @@ def test_the_roles_are_the_rights_that_the_engine_uses(helm: Path) -> None:
     roles = {kind: found for (kind, _), found in render(helm, {}).items() if kind in {"Role", "ClusterRole"}}
 
     granted = {
-        (kind == "ClusterRole", resource, verb)
+        (kind == "ClusterRole", group, resource, verb)
         for kind, role in roles.items()
         for rule in role["rules"]
+        for group in rule["apiGroups"]
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }
 
-    assert granted == {(right.is_for_cluster, right.resource, right.verb) for right in RIGHTS}
+    assert granted == {(right.is_for_cluster, right.group, right.resource, right.verb) for right in RIGHTS}
 
 
 def test_rights_that_are_not_wanted_are_not_there(helm: Path) -> None:
-    objects = render(helm, {"rights": {"seeOthers": False, "drain": False}, "jobs": {"namespace": "jobs"}})
+    objects = render(
+        helm, {"rights": {"seeOthers": False, "drain": False, "devices": False}, "jobs": {"namespace": "jobs"}}
+    )
 
     assert objects["ClusterRole", "platform-lab-corral"]["rules"] == [
         {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "watch"]}
     ]
     assert objects["Role", "lab-corral-jobs"]["metadata"]["namespace"] == "jobs"
+    groups = {group for rule in objects["Role", "lab-corral-jobs"]["rules"] for group in rule["apiGroups"]}
+    assert groups == {""}
     assert objects["RoleBinding", "lab-corral-jobs"]["subjects"][0]["namespace"] == "platform"
 
 

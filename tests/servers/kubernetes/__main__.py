@@ -1,6 +1,6 @@
 """A test cluster to try things on, until it is interrupted:
 
-    python -m tests.servers.kubernetes DIRECTORY [REAL_NODES [HOLLOW_NODES]]
+    python -m tests.servers.kubernetes DIRECTORY [REAL_NODES [HOLLOW_NODES [DRIVER_NODES]]]
 
 DIRECTORY must not exist. Lines written to DIRECTORY/control are obeyed: `cut-power NODE`, `start NODE`,
 `kill DAEMON`, `start DAEMON`, `kill NODE DAEMON`, `start NODE DAEMON`, `load ARCHIVE`.
@@ -18,14 +18,20 @@ from tests.servers.kubernetes.control_plane import DAEMONS
 from tests.servers.kubernetes.programs import HOW_TO_BUILD, HOW_TO_INSTALL, find_programs, is_installed
 
 
-def main(directory: str, nodes: str = "2", hollow_nodes: str = "2") -> None:
+def main(directory: str, nodes: str = "2", hollow_nodes: str = "2", driver_nodes: str = "0") -> None:
     programs = find_programs() if is_installed() else None
     if programs is None:
         sys.exit(HOW_TO_BUILD if is_installed() else HOW_TO_INSTALL)
     place = Path(directory).resolve()
     place.mkdir(parents=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    cluster = KubernetesCluster(directory=place, programs=programs, nodes=int(nodes), hollow_nodes=int(hollow_nodes))
+    cluster = KubernetesCluster(
+        directory=place,
+        programs=programs,
+        nodes=int(nodes),
+        hollow_nodes=int(hollow_nodes),
+        driver_nodes=int(driver_nodes),
+    )
     control = place / "control"
     os.mkfifo(control)
     with cluster:

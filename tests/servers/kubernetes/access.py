@@ -62,6 +62,42 @@ class KubernetesAccess:
         metadata = {"name": name, "namespace": namespace}
         self.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
 
+    def add_claiming_pod(
+        self, name: str, *, device_class: str, condition: str = "true", count: int = 1, script: str = "sleep 3600"
+    ) -> None:
+        """A stranger's, with devices that a driver of Dynamic Resource Allocation publishes; its claim goes with it."""
+        exactly = {
+            "deviceClassName": device_class,
+            "count": count,
+            "selectors": [{"cel": {"expression": condition}}],
+        }
+        container = {
+            "name": "main",
+            "image": self.image,
+            "imagePullPolicy": "IfNotPresent",
+            "command": ["sh", "-c", script],
+            "resources": {"claims": [{"name": "gpus"}]},
+        }
+        self.create(
+            {
+                "apiVersion": "resource.k8s.io/v1",
+                "kind": "ResourceClaimTemplate",
+                "metadata": {"name": name, "namespace": "default"},
+                "spec": {"spec": {"devices": {"requests": [{"name": "gpus", "exactly": exactly}]}}},
+            },
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": name, "namespace": "default"},
+                "spec": {
+                    "restartPolicy": "Never",
+                    "terminationGracePeriodSeconds": 1,
+                    "containers": [container],
+                    "resourceClaims": [{"name": "gpus", "resourceClaimTemplateName": name}],
+                },
+            },
+        )
+
     def delete_pod(self, name: str, namespace: str = "default") -> None:
         self.kubectl("delete", "pod", name, f"--namespace={namespace}", "--grace-period=0", "--force", "--wait=false")
 

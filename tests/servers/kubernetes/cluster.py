@@ -25,6 +25,9 @@ from tests.servers.kubernetes.processes import Processes, wait_for
 GPU = "nvidia.com/gpu"
 #: as GPU feature discovery labels nodes
 LABELS = {f"{GPU}.product": "NVIDIA-A100-SXM4-80GB", f"{GPU}.memory": "81920", f"{GPU}.family": "ampere"}
+DRIVER_NAME = "gpu.nvidia.com"
+#: the DeviceClass of each type of device
+DEVICE_TYPES = {"gpu": "gpu.nvidia.com", "mig": "mig.nvidia.com"}
 _HOLLOW = "h"
 
 
@@ -35,6 +38,8 @@ class KubernetesCluster:
     programs: Path
     nodes: int = 2
     hollow_nodes: int = 2
+    #: so many of the real ones, the last, have a driver of Dynamic Resource Allocation in place of a device plugin
+    driver_nodes: int = 0
     gpus: int = 8
     cpus: int = 16
     #: A hollow node says so; a real one has that of this machine.
@@ -76,6 +81,10 @@ class KubernetesCluster:
     def node_names(self) -> list[str]:
         return [*self.real_names, *self.hollow_names]
 
+    @property
+    def driver_names(self) -> list[str]:
+        return self.real_names[self.nodes - self.driver_nodes :]
+
     def start(self) -> None:
         self._prepare()
         for daemon in DAEMONS:
@@ -87,6 +96,8 @@ class KubernetesCluster:
         for number in range(1, self.hollow_nodes + 1):
             self.start_hollow_node(number)
         wait_for(self._is_ready, f"the nodes; see {self.directory}/log", seconds=240)
+        if self.driver_nodes:
+            self.access.create(*(_device_class(*names) for names in DEVICE_TYPES.items()))
 
     def stop(self) -> None:
         for node in self._real.values():
@@ -199,7 +210,8 @@ class KubernetesCluster:
             processes=self._processes,
             gpus=self.gpus,
             cpus=self.cpus,
-            labels=_listed({**LABELS, "hollow": "false"}),
+            labels=_listed({**({} if name in self.driver_names else LABELS), "hollow": "false"}),
+            has_driver=name in self.driver_names,
         )
 
     def _connect(self, source: Node, target: Node) -> None:
@@ -215,8 +227,23 @@ class KubernetesCluster:
             status = node["status"]
             conditions = {condition["type"]: condition["status"] for condition in status.get("conditions", [])}
             gpus = int(status.get("allocatable", {}).get(GPU, "0"))
-            ready += conditions.get("Ready") == "True" and gpus == self.gpus
-        return ready == len(self.node_names)
+            has_all = gpus == self.gpus or node["metadata"]["name"] in self.driver_names
+            ready += conditions.get("Ready") == "True" and has_all
+        return ready == len(self.node_names) and len(self.published()) == self.gpus * self.driver_nodes
+
+    def published(self) -> list[str]:
+        """The names of all devices that drivers publish, with their nodes."""
+        slices = self.access.get("/apis/resource.k8s.io/v1/resourceslices")["items"] if self.driver_nodes else []
+        return [
+            f"{one['spec']['nodeName']}/{device['name']}" for one in slices for device in one["spec"].get("devices", [])
+        ]
+
+
+def _device_class(kind: str, name: str) -> dict[str, object]:
+    """The same as in the chart of NVIDIA's driver."""
+    condition = f"device.driver == '{DRIVER_NAME}' && device.attributes['{DRIVER_NAME}'].type == '{kind}'"
+    spec = {"selectors": [{"cel": {"expression": condition}}]}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}, "spec": spec}
 
 
 def _listed(settings: dict[str, object] | dict[str, str]) -> str:

@@ -11,6 +11,7 @@ import json
 import shlex
 import signal
 import subprocess
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +24,23 @@ SOCKET = "/run/containerd/containerd.sock"
 #: Mount points. The empty directories stay behind: other nodes may have them mounted over.
 _OWN = {"kubelet": "/var/lib/kubelet", "cni": "/var/lib/cni", "pods": "/var/log/pods", "links": "/var/log/containers"}
 _ALL_NAMESPACES = ("--mount", "--pid", "--net", "--uts", "--ipc", "--cgroup")
-DAEMONS = ("containerd", "kubelet", "gpu-plugin")
+#: GPUs of a node are counted by a device plugin, or published by a driver of Dynamic Resource Allocation.
+PLUGIN, DRIVER = "gpu-plugin", "gpu-driver"
+DAEMONS = ("containerd", "kubelet", PLUGIN, DRIVER)
+
+
+def gpu_device(node: str, index: int, **attributes: object) -> dict[str, object]:
+    """A GPU as NVIDIA's driver publishes it; `attributes` are of the kinds of a ResourceSlice, as {"string": "x"}."""
+    return {
+        "name": f"gpu-{index}",
+        "attributes": {
+            "type": {"string": "gpu"},
+            "uuid": {"string": f"GPU-{node}-{index}"},
+            "productName": {"string": "NVIDIA A100-SXM4-80GB"},
+            **attributes,
+        },
+        "capacity": {"memory": {"value": "80Gi"}},
+    }
 
 
 @dataclass(kw_only=True)
@@ -41,11 +58,26 @@ class Node:
     gpus: int
     cpus: int
     labels: str
+    #: a driver publishes its GPUs
+    has_driver: bool = False
 
     @property
     def unhealthy_gpus(self) -> Path:
         """Indexes of GPUs to be reported as unhealthy, separated by spaces."""
         return self.directory / "unhealthy"
+
+    @property
+    def devices(self) -> Path:
+        """The directory of the driver: `devices.json` has the devices that it publishes; while there is a file
+        `refusal`, it prepares no claim."""
+        return self.directory / "devices"
+
+    def publish(self, devices: Sequence[Mapping[str, object]]) -> None:
+        """`devices` in the form of a ResourceSlice."""
+        self.devices.mkdir(exist_ok=True)
+        new = self.devices / "devices.new"
+        new.write_text(json.dumps(devices))
+        new.rename(self.devices / "devices.json")
 
     def start(self) -> None:
         """Starts the node like after a power failure: its disk is as it was."""
@@ -64,7 +96,9 @@ class Node:
         wait_for(lambda: self._containerd("version").returncode == 0, f"containerd of {self.name}")
         for archive in sorted(self.images.glob("*.tar")):
             self.load_image(archive)
-        self.start_daemon("gpu-plugin")
+        if self.has_driver and not self.devices.exists():
+            self.publish([gpu_device(self.name, index) for index in range(self.gpus)])
+        self.start_daemon(DRIVER if self.has_driver else PLUGIN)
         self.start_daemon("kubelet")
 
     def start_daemon(self, daemon: str) -> None:
@@ -118,8 +152,10 @@ class Node:
     def _command(self, daemon: str) -> list[object]:
         if daemon == "containerd":
             return ["containerd", "-c", self.directory / "containerd.toml"]
-        if daemon == "gpu-plugin":
-            return [self.programs / "gpu-plugin", self.gpus, self.unhealthy_gpus]
+        if daemon == PLUGIN:
+            return [self.programs / PLUGIN, self.gpus, self.unhealthy_gpus]
+        if daemon == DRIVER:
+            return [self.programs / DRIVER, self.name, self.secrets / "admin.json", self.devices]
         return [
             self.programs / "kubelet",
             f"--config={self.directory}/kubelet.json",
@@ -157,7 +193,12 @@ class Node:
         return lines
 
     def _write_settings(self) -> None:
-        (self.directory / "containerd.toml").write_text(_CONTAINERD.format(directory=self.directory, pause=PAUSE_IMAGE))
+        runtime = self.directory / "runtime"
+        runtime.write_text(_RUNTIME.format(edits=self.devices / "cdi"))
+        runtime.chmod(0o755)
+        settings = _CONTAINERD.format(directory=self.directory, pause=PAUSE_IMAGE)
+        settings += _OWN_RUNTIME.format(runtime=runtime) if self.has_driver else ""
+        (self.directory / "containerd.toml").write_text(settings)
         (self.directory / "cni-settings" / "10-tests.conflist").write_text(json.dumps(self._pod_network()))
         (self.directory / "kubelet.json").write_text(json.dumps(self._kubelet_settings()))
         for number in range(self.cpus):
@@ -222,6 +263,31 @@ state = "/run/containerd/state"
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "/usr/lib/cni"
     conf_dir = "{directory}/cni-settings"
+"""
+_OWN_RUNTIME = """  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+    runtime_type = "io.containerd.runc.v2"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+      BinaryName = "{runtime}"
+"""
+#: runc behind what containerd does by itself from 1.7 on (Debian 12 has 1.6): a container gets the variables that a
+#: driver has prepared for its pod, from files in the format of the Container Device Interface.
+_RUNTIME = """#!/usr/bin/python3 -IS
+import glob, json, os, sys
+words = sys.argv[1:]
+if "create" in words:
+    path = words[words.index("--bundle") + 1] + "/config.json"
+    with open(path) as file:
+        config = json.load(file)
+    pod = config.get("annotations", {{}}).get("io.kubernetes.cri.sandbox-uid")
+    for name in glob.glob("{edits}/*.json"):
+        with open(name) as file:
+            prepared = json.load(file)
+        if pod in prepared["annotations"]["pods"].split(","):
+            for device in prepared["devices"]:
+                config["process"]["env"] += device["containerEdits"]["env"]
+    with open(path, "w") as file:
+        json.dump(config, file)
+os.execvp("runc", ["runc", *words])
 """
 #: Process 1 of a node: it reaps what daemons leave behind.
 _REAP = "while :; do sleep 1000 & wait $!; done"

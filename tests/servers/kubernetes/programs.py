@@ -16,6 +16,7 @@ PROGRAMS = (
     "kubemark",
     "kubectl",
     "gpu-plugin",
+    "gpu-driver",
 )
 NEEDED = ("etcd", "containerd", "ctr", "runc", "busybox", "ip", "nsenter", "unshare")
 HOW_TO_INSTALL = (

@@ -137,9 +137,12 @@ def clean(
     if installation is not None:
         raise WrongUsage(f"{name} has nothing of an installation {installation!r}")
     terminal.table(
-        ("INSTALLATION", "PODS>", "SECRETS>"),
+        ("INSTALLATION", "PODS>", "SECRETS>", "CLAIMS>"),
         [{"installation": installation, **found[installation]} for installation in sorted(found)],
-        lambda row: (row["installation"], str(row.get("pods", 0)), str(row.get("secrets", 0))),
+        lambda row: (
+            row["installation"],
+            *(str(row.get(kind, 0)) for kind in ("pods", "secrets", "resourceclaims")),
+        ),
         empty="No installation has left anything there.",
     )
     if withheld and not terminal.as_json:

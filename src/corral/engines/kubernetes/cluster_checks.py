@@ -7,7 +7,7 @@ can use, and whether the API server accepts a pod of a job (in a dry run).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -27,11 +27,15 @@ from corral.engines.kubernetes.api.refusals import plain_refusal
 from corral.engines.kubernetes.api.rights import missing_in
 from corral.engines.kubernetes.attempts.pod_rules import PodRules
 from corral.engines.kubernetes.attempts.pods import PodOwner, make_pod
-from corral.engines.kubernetes.cluster.nodes import gpus_asked, is_selected, nodes_seen
+from corral.engines.kubernetes.cluster.nodes import FleetRules, gpus_asked, gpus_of, is_selected, nodes_seen
+from corral.engines.kubernetes.devices.node_devices import node_devices
+from corral.engines.kubernetes.devices.resource_claims import API_VERSION as CLAIM_API
+from corral.engines.kubernetes.devices.resource_slices import NodeSlices, devices_of, is_of_gpus
 
 _WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 #: nodes that are named one by one
 _NAMED = 3
+_SLICES = f"/apis/{CLAIM_API}/resourceslices"
 RIGHTS_FIX = "An administrator of the cluster gives these rights to the account (`corral init kubernetes` writes them)."
 
 
@@ -58,15 +62,18 @@ def check_cluster(api: ApiClient, rules: PodRules) -> Iterator[ClusterFinding]:
         yield _server(api)
         found = {namespace: replace(_namespace(api, namespace), namespace=namespace) for namespace in rules.namespaces}
         yield from found.values()
-        yield _rights(api, rules.namespaces)
-        nodes = _nodes(api)
+        nodes, slices = _nodes(api), _listed(api, _SLICES)
+        published = _published(slices or (), rules.fleet)
+        counts_any = any(gpus_of(node, rules.fleet) for node in nodes or ())
+        yield _rights(api, rules.namespaces, uses_devices=bool(published) or (slices is None and not counts_any))
         if nodes is not None:
-            seen = nodes_seen(nodes, {}, {}, (), rules.fleet)
+            devices = {name: node_devices(found, {}, ()) for name, found in published.items()}
+            seen = nodes_seen(nodes, {}, {}, (), rules.fleet, devices=devices)
             yield _readiness(nodes, seen, rules)
-            yield _gpus(seen)
+            yield _gpus(seen, sum(found.unnamed for found in published.values()))
             for namespace, finding in found.items():
                 if finding.verdict is not Verdict.FAIL:
-                    yield _trial(api, nodes, seen, replace(rules, namespace=namespace))
+                    yield _trial(api, nodes, seen, published, replace(rules, namespace=namespace))
     except (ApiError, ApiUnavailable) as error:
         fix = "`kubectl --kubeconfig FILE get --raw /version` must answer; name another file or --context."
         yield _fail("API server", f"{api.access.server}: {error}", fix)
@@ -107,8 +114,8 @@ def _namespace(api: ApiClient, name: str) -> ClusterFinding:
     return _ok("Namespace", name)
 
 
-def _rights(api: ApiClient, namespaces: Sequence[str]) -> ClusterFinding:
-    missing = list(missing_in(api, namespaces))
+def _rights(api: ApiClient, namespaces: Sequence[str], *, uses_devices: bool) -> ClusterFinding:
+    missing = list(missing_in(api, namespaces, uses_devices=uses_devices))
     if not missing:
         return _ok("Rights", "all that corral uses")
     is_one = len(namespaces) == 1
@@ -123,11 +130,29 @@ def _rights(api: ApiClient, namespaces: Sequence[str]) -> ClusterFinding:
 
 def _nodes(api: ApiClient) -> list[Json] | None:
     """All nodes; None if this account may not list them."""
+    return _listed(api, "/api/v1/nodes")
+
+
+def _listed(api: ApiClient, path: str) -> list[Json] | None:
+    """All objects there, none if this Kubernetes has no such; None if this account may not list them."""
     try:
-        items: list[Json] = api.get("/api/v1/nodes")["items"]
+        items: list[Json] = api.get(path)["items"]
     except ApiForbidden:
         return None
+    except ApiNotFound:
+        return []
     return items
+
+
+def _published(slices: Sequence[Json], fleet: FleetRules) -> dict[str, NodeSlices]:
+    """The devices that drivers publish, by node."""
+    by_node: dict[str, list[Json]] = {}
+    for slice in slices:
+        if is_of_gpus(slice, fleet.device_classes):
+            by_node.setdefault(slice["spec"]["nodeName"], []).append(slice)
+    return {
+        node: devices_of(node, found, fleet.device_classes, fleet.models) for node, found in sorted(by_node.items())
+    }
 
 
 def _readiness(nodes: Sequence[Json], seen: Sequence[Node], rules: PodRules) -> ClusterFinding:
@@ -146,21 +171,31 @@ def _readiness(nodes: Sequence[Json], seen: Sequence[Node], rules: PodRules) -> 
     return _warn("Nodes", text) if withheld else _ok("Nodes", text)
 
 
-def _gpus(seen: Sequence[Node]) -> ClusterFinding:
+def _gpus(seen: Sequence[Node], unnamed: int) -> ClusterFinding:
     models = Counter(gpu.model for node in seen for gpu in node.gpus)
     if not models:
-        fix = "Install the vendor's device plugin: `kubectl describe node` must list nvidia.com/gpu or amd.com/gpu."
+        fix = (
+            "Install the vendor's device plugin (`kubectl describe node` must list nvidia.com/gpu or amd.com/gpu), or "
+            "its driver for Dynamic Resource Allocation (`kubectl get resourceslices` must list its devices)."
+        )
         return _warn("GPUs", "no node reports any", fix)
     away = sum(len(node.taken.gpus) for node in seen)
     text = ", ".join(f"{count} {model}" for model, count in sorted(models.items()))
     text += f"; {away} not healthy" if away else ""
+    text += f"; {unnamed} not used, as their driver publishes no attribute in which they differ" if unnamed else ""
     if "GPU" in models:
         fix = "Install GPU feature discovery, or name the models in cluster.kubernetes.models."
         return _warn("GPUs", f"{text}: the model of some is unknown", fix)
     return _ok("GPUs", text)
 
 
-def _trial(api: ApiClient, nodes: Sequence[Json], seen: Sequence[Node], rules: PodRules) -> ClusterFinding:
+def _trial(
+    api: ApiClient,
+    nodes: Sequence[Json],
+    seen: Sequence[Node],
+    published: Mapping[str, NodeSlices],
+    rules: PodRules,
+) -> ClusterFinding:
     """A pod as a job would have it, which the API server checks and does not keep."""
     if not rules.default_image:
         return _warn("Trial pod", "not tried: there is no default image", "Set cluster.kubernetes.default_image.")
@@ -174,8 +209,11 @@ def _trial(api: ApiClient, nodes: Sequence[Json], seen: Sequence[Node], rules: P
     )
     owner = PodOwner(installation="trial", term=0, key="trial", uid=rules.uid, gid=rules.gid)
     node = next(node for node in nodes if name_of(node) == ready[0].id)
+    mine = published.get(ready[0].id, NodeSlices()).devices
+    devices = tuple(device for device in mine if device.gpu_id in gpus)
+    asked = {} if devices else gpus_asked(node, gpus, rules.fleet)
     try:
-        pod = make_pod(order, instance, rules, owner, gpus=gpus_asked(node, gpus, rules.fleet), places=None)
+        pod = make_pod(order, instance, rules, owner, gpus=asked, places=None, devices=devices)
         api.create(f"/api/v1/namespaces/{rules.namespace}/pods?dryRun=All", pod)
     except (ApiError, LaunchRefused) as refusal:
         fix = "A job would be refused in the same words: change what they name, or the settings of the cluster."

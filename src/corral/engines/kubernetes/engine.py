@@ -51,9 +51,10 @@ from corral.engines.kubernetes.attempts.tracking import PodTracker, is_of
 from corral.engines.kubernetes.attempts.watcher import Watcher
 from corral.engines.kubernetes.cluster.drains import NodeDrains
 from corral.engines.kubernetes.cluster.nodes import nodes_seen
-from corral.engines.kubernetes.cluster.occupancy import devices_of, named_gpus, others_use, own_pods
+from corral.engines.kubernetes.cluster.occupancy import devices_of, leaving_gpus, named_gpus, others_use, own_pods
 from corral.engines.kubernetes.cluster.parts import api_server, kubelets
 from corral.engines.kubernetes.cluster.watches import ClusterWatches
+from corral.engines.kubernetes.devices.node_devices import DeviceGone
 from corral.engines.kubernetes.earlier_attempts import EarlierAttempts
 from corral.engines.kubernetes.pod_attempts import PodAttempts
 from corral.engines.kubernetes.pod_launches import PodLaunches
@@ -115,10 +116,12 @@ class KubernetesEngine:
             accounts=accounts or JobAccounts(JobAccount(uid=rules.uid, gid=rules.gid)),
             storage=storage,
             nodes=self._nodes,
+            devices=self._watches.devices,
             remove_pod=self._remove_pod,
         )
         self._sessions = PodSessions(api, self._pod_of, self._commands.api_path)
-        self._streams = Streams(api, (self._watches.watch_nodes, self._watches.watch_pods))
+        self._devices = self._watches.devices
+        self._streams = Streams(api, self._watches.all())
         self._logs = self._log_streams()
         self._tracker = PodTracker(
             records=self._records,
@@ -127,6 +130,7 @@ class KubernetesEngine:
             logs=self._logs,
             pod=self._pods.get,
             nodes=self._nodes,
+            why_no_gpus=self._devices.why_not,
         )
         self._fold_worker = FoldWorker(self._records, quiet_seconds=fold_after_seconds, fold_homes=fold_homes)
         self._start()
@@ -180,11 +184,13 @@ class KubernetesEngine:
         nodes = self._nodes.nodes().values()
         with self._attempts.lock:
             attempts = self._attempts.all()
-            others = others_use(self._pods.others(), self._pods.own(), attempts)
+            own = self._pods.own()
+            others = others_use(self._pods.others(), own, attempts)
+            devices = self._devices.seen(leaving_gpus(own, attempts))
             statuses = [attempt.status() for attempt in attempts]
         return Observation(
             nodes=nodes_seen(
-                nodes, others, named_gpus(attempts), self._nodes.lost(), self._rules.fleet, own_pods(attempts)
+                nodes, others, named_gpus(attempts), self._nodes.lost(), self._rules.fleet, own_pods(attempts), devices
             ),
             attempts=tuple(status for status in statuses if status is not None),
             withheld=self._drains.found(nodes),
@@ -203,8 +209,8 @@ class KubernetesEngine:
             self._fold_worker.note_launch()
             try:
                 self._create(order, attempt)
-            except NameTaken as taken:
-                # The next attempt has another name.
+            except (NameTaken, DeviceGone) as taken:
+                # The next attempt has another name, and other GPUs.
                 self._conclude(attempt, EndReason.PREEMPTED, str(taken))
             except LaunchRefused as refusal:
                 self._conclude(attempt, EndReason.LAUNCH_ERROR, str(refusal))
@@ -301,7 +307,9 @@ class KubernetesEngine:
 
     def held_devices(self) -> Mapping[str, str]:
         with self._attempts.lock:
-            return devices_of(self._attempts.all())
+            held = devices_of(self._attempts.all())
+        # A driver names its devices, whether or not a job has one.
+        return held | self._devices.devices()
 
     # -------------------------------------------------------------------------------------------- HasShells
 
@@ -391,7 +399,7 @@ class KubernetesEngine:
         return attempt
 
     def _create(self, order: LaunchOrder, attempt: Attempt) -> None:
-        """Create all pods. Raises NameTaken, LaunchRefused and EngineUnavailable."""
+        """Create all pods. Raises NameTaken, DeviceGone, LaunchRefused and EngineUnavailable."""
         self._launches.create(order, attempt, self._fence.term)
         with self._attempts.lock:
             if attempt.is_over:

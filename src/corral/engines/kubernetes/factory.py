@@ -35,6 +35,8 @@ class KubernetesSection(Protocol):
     @property
     def gpu_resources(self) -> tuple[str, ...]: ...
     @property
+    def device_classes(self) -> Mapping[str, str]: ...
+    @property
     def node_selector(self) -> Mapping[str, str]: ...
     @property
     def tolerations(self) -> tuple[str, ...]: ...
@@ -105,6 +107,7 @@ def rules_of(section: KubernetesSection, namespace: str, log_limit_bytes: int) -
         group_namespaces=section.group_namespaces,
         fleet=FleetRules(
             gpu_resources=section.gpu_resources,
+            device_classes=section.device_classes,
             selector=section.node_selector,
             tolerations=tuple(map(parse_toleration, section.tolerations)),
             models=section.models,

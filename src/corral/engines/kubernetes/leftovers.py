@@ -13,7 +13,7 @@ from itertools import product
 from corral.engines.kubernetes.api.client import ApiClient, ApiForbidden, ApiNotFound, Json
 from corral.engines.kubernetes.api.objects import annotations_of, labels_of, name_of
 from corral.engines.kubernetes.api.pod_refs import ref_of
-from corral.engines.kubernetes.attempts.pod_commands import PodCommands
+from corral.engines.kubernetes.attempts.pod_commands import PodCommands, objects_path
 from corral.engines.kubernetes.cluster.cache import INSTALLATION_LABEL
 from corral.engines.kubernetes.cluster.nodes import WITHHELD
 
@@ -21,7 +21,7 @@ _SELECTOR = {"labelSelector": f"app.kubernetes.io/managed-by=corral,{INSTALLATIO
 
 
 def installations(api: ApiClient, namespaces: Sequence[str]) -> dict[str, Counter[str]]:
-    """How many pods and secrets each installation has there. Raises ApiError and ApiUnavailable."""
+    """How many pods, secrets and claims each installation has there. Raises ApiError and ApiUnavailable."""
     found: dict[str, Counter[str]] = {}
     for kind, found_object in _objects(api, namespaces):
         found.setdefault(labels_of(found_object)[INSTALLATION_LABEL], Counter())[kind] += 1
@@ -38,8 +38,10 @@ def remove(api: ApiClient, namespaces: Sequence[str], installation: str) -> Coun
             continue
         if kind == "pods":
             commands.remove(found_object)
-        else:
+        elif kind == "secrets":
             commands.remove_secret(ref_of(found_object, home))
+        else:
+            commands.remove_claim(ref_of(found_object, home))
         removed[kind] += 1
     return removed
 
@@ -54,8 +56,9 @@ def withheld_nodes(api: ApiClient) -> list[str]:
 
 
 def _objects(api: ApiClient, namespaces: Sequence[str]) -> Iterator[tuple[str, Json]]:
-    for namespace, kind in product(namespaces, ("pods", "secrets")):
-        # This account may have no right to list secrets, as jobs without logins need none.
+    for namespace, kind in product(namespaces, ("pods", "secrets", "resourceclaims")):
+        # This account may have no right to list secrets, as jobs without logins need none, and an older Kubernetes has
+        # no claims.
         with contextlib.suppress(ApiForbidden, ApiNotFound):
-            for found_object in api.get(f"/api/v1/namespaces/{namespace}/{kind}", _SELECTOR)["items"]:
+            for found_object in api.get(objects_path(kind, namespace), _SELECTOR)["items"]:
                 yield kind, found_object

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from corral.control.ports import AttemptTaken, EngineUnavailable, LaunchOrder
@@ -17,6 +17,9 @@ from corral.engines.kubernetes.attempts.pods import PodOwner, make_pod, make_sec
 from corral.engines.kubernetes.attempts.records import Records
 from corral.engines.kubernetes.cluster.cache import NodeCache
 from corral.engines.kubernetes.cluster.nodes import gpus_asked
+from corral.engines.kubernetes.devices.node_devices import GpuDevices
+from corral.engines.kubernetes.devices.resource_claims import make_resource_claim
+from corral.engines.kubernetes.devices.resource_slices import Device
 from corral.engines.storage.storage_specs import StoragePlaces
 
 
@@ -32,6 +35,7 @@ class PodLaunches:
         accounts: JobAccounts,
         storage: StoragePlaces | None,
         nodes: NodeCache,
+        devices: GpuDevices,
         remove_pod: Callable[[str], None],
     ) -> None:
         """`remove_pod` is called for a pod that must be gone before the launch can be tried again."""
@@ -41,6 +45,7 @@ class PodLaunches:
         self._accounts = accounts
         self._storage = storage
         self._nodes = nodes
+        self._devices = devices
         self._remove_pod = remove_pod
 
     def record(self, order: LaunchOrder) -> Attempt:
@@ -56,7 +61,8 @@ class PodLaunches:
         return pod_attempt.create(self._records, order, names, clock())
 
     def create(self, order: LaunchOrder, attempt: Attempt, term: int) -> None:
-        """Create all pods, until the attempt is over. Raises NameTaken, LaunchRefused and EngineUnavailable."""
+        """Create all pods, until the attempt is over. Raises NameTaken, DeviceGone, LaunchRefused and
+        EngineUnavailable."""
         account = self._accounts.account_of(order)
         self._accounts.give(order, account)
         owner = PodOwner(
@@ -68,28 +74,36 @@ class PodLaunches:
         )
         # As recorded: the group may have another namespace by now.
         rules = replace(self._rules, namespace=namespace_of(attempt.pods[0], self._rules.namespace))
-        pods = self._pods(order, rules, owner)
+        devices = [self._devices.of_plan(instance.node, instance.gpu_ids) for instance in order.instances]
+        pods = self._pods(order, rules, owner, devices)
         for secret in make_secrets(order, rules, owner):
             self._records.note_secret(ref_of(secret, self._rules.namespace))
             self._commands.create_secret(secret)
-        for pod in pods:
+        for pod, claimed in zip(pods, devices, strict=True):
             if attempt.is_over:
                 break
             try:
-                self._commands.create(pod)
+                created = self._commands.create(pod)
             except EarlierPod as earlier:
                 self._remove_pod(ref_of(pod, self._rules.namespace))
                 raise EngineUnavailable(f"Kubernetes: {earlier}: it is removed") from earlier
+            if claimed:
+                # After the pod, which it belongs to: a claim without a pod would be left behind by a crash. Until it is
+                # there, Kubernetes places the pod nowhere.
+                self._commands.create_claim(make_resource_claim(created, claimed), created)
 
-    def _pods(self, order: LaunchOrder, rules: PodRules, owner: PodOwner) -> list[Json]:
+    def _pods(
+        self, order: LaunchOrder, rules: PodRules, owner: PodOwner, devices: Sequence[Sequence[Device]]
+    ) -> list[Json]:
         return [
             make_pod(
                 order,
                 instance,
                 rules,
                 owner,
-                gpus=gpus_asked(self._nodes.get(instance.node), instance.gpu_ids, rules.fleet),
+                gpus={} if claimed else gpus_asked(self._nodes.get(instance.node), instance.gpu_ids, rules.fleet),
                 places=self._storage,
+                devices=claimed,
             )
-            for instance in order.instances
+            for instance, claimed in zip(order.instances, devices, strict=True)
         ]

@@ -41,6 +41,8 @@ func main() {
 		kubectlutil.CheckErr(cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()))
 	case name == "gpu-plugin":
 		os.Exit(gpuPlugin(os.Args[1:]))
+	case name == "gpu-driver":
+		os.Exit(gpuDriver(os.Args[1:]))
 	default:
 		fmt.Fprintf(os.Stderr, "%s: not a part of Kubernetes\n", name)
 		os.Exit(2)

@@ -9,14 +9,17 @@ from pathlib import Path
 import pytest
 import yaml
 
+from corral.cli.system.doctor_checks.engine_checks import _kubernetes_cluster
+from corral.cli.system.doctor_checks.findings import Verdict
 from corral.engines.kubernetes.api.client import ApiClient
 from corral.engines.kubernetes.api.kubeconfig import read_kubeconfig
 from corral.engines.kubernetes.api.rights import RIGHTS
 from corral.engines.kubernetes.attempts.pod_rules import PodRules
 from corral.engines.kubernetes.cluster_checks import check_cluster
+from corral.server.settings.sections.cluster_sections import ClusterSettings, KubernetesSettings
 from tests.unit.cli.runner import corral
 from tests.unit.engines.kubernetes.api_server import Answer, ApiServer, Asked, answer, api_server, refusal
-from tests.unit.engines.kubernetes.objects import Json, node
+from tests.unit.engines.kubernetes.objects import Json, gpu_device, node, resource_slice
 
 CHECKS = ["API server", "Namespace", "Rights", "Nodes", "GPUs", "Trial pod"]
 
@@ -26,6 +29,8 @@ class Cluster:
 
     def __init__(self) -> None:
         self.nodes: list[Json] = [node("gpu1"), node("gpu2")]
+        #: None: the account may not list them
+        self.slices: list[Json] | None = []
         self.namespaces = {"corral"}
         #: rights that the account lacks, as verb and resource, and in one namespace only
         self.lacks: set[tuple[str, str]] = set()
@@ -45,6 +50,8 @@ class Cluster:
             return answer({"status": {"allowed": right not in self.lacks and here not in self.lacks_in}}, 201)
         if asked.path == "/api/v1/nodes":
             return answer({"items": self.nodes})
+        if asked.path == "/apis/resource.k8s.io/v1/resourceslices":
+            return refusal(403, "no right") if self.slices is None else answer({"items": self.slices})
         if asked.path == "/api/v1/namespaces":
             self.namespaces.add(asked.body["metadata"]["name"])
             return answer(asked.body, 201)
@@ -115,13 +122,14 @@ def test_rights_that_are_missing_are_written_for_an_administrator(
         ("ClusterRoleBinding", None),
     ]
     granted = {
-        (verb, one, document["kind"] == "ClusterRole")
+        (verb, group, one, document["kind"] == "ClusterRole")
         for document in documents
         for rule in document.get("rules", ())
+        for group in rule["apiGroups"]
         for one in rule["resources"]
         for verb in rule["verbs"]
     }
-    assert granted == {(right.verb, right.resource, right.is_for_cluster) for right in RIGHTS}
+    assert granted == {(right.verb, right.group, right.resource, right.is_for_cluster) for right in RIGHTS}
     assert documents[1]["subjects"][0]["name"] == "ada@example.org"
     cluster.lacks = {("patch", "nodes")}
     assert findings("--check")["Rights"]["verdict"] == "WARN"
@@ -161,6 +169,7 @@ def test_each_right_that_is_missing_in_one_namespace_only_is_named(
     server: ApiServer, cluster: Cluster, tmp_path: Path
 ) -> None:
     cluster.namespaces.add("team-vision")
+    cluster.slices = [resource_slice("gpu1", gpu_device("gpu-0", "GPU-1"))]
     rules = PodRules(namespace="corral", group_namespaces={"vision": "team-vision"})
     api = ApiClient(read_kubeconfig([tmp_path / "kubeconfig"]))
     for right in RIGHTS:
@@ -186,6 +195,30 @@ def test_a_namespace_of_a_group_that_cannot_be_is_refused(server: ApiServer, opt
     done = corral("init", "kubernetes", "--check", "--group-namespace", option)
     assert done.exit_code == 2
     assert words in done.stderr
+
+
+def test_gpus_of_drivers_are_found_and_their_rights_are_wanted_only_there(
+    server: ApiServer, cluster: Cluster, tmp_path: Path
+) -> None:
+    claims = {("create", "resourceclaims")}
+    cluster.lacks = claims
+    assert findings("--check")["Rights"]["verdict"] == "OK"
+
+    cluster.nodes = [node("gpu1", gpus=0)]
+    cluster.slices = [resource_slice("gpu1", gpu_device("gpu-0", "GPU-1"), gpu_device("gpu-1", "GPU-2"))]
+    found = findings("--check")
+    assert found["Rights"]["verdict"] == "WARN"
+    assert "create resourceclaims (to give the GPUs of drivers to jobs)" in found["Rights"]["detail"]
+    assert found["GPUs"]["detail"] == "2 A100-SXM4-80GB"
+    (tried,) = cluster.created[-1:]
+    assert tried["spec"]["containers"][0]["resources"]["claims"] == [{"name": "gpus"}]
+    assert tried["spec"]["resourceClaims"][0]["resourceClaimName"] == tried["metadata"]["name"]
+
+    # Nothing shows whether this cluster has such GPUs: its nodes have no others.
+    cluster.slices, cluster.lacks = None, {("list", "resourceslices")}
+    assert "list resourceslices in all namespaces" in findings("--check")["Rights"]["detail"]
+    cluster.nodes = [node("gpu1")]
+    assert findings("--check")["Rights"]["verdict"] == "OK"
 
 
 def test_a_namespace_is_created_on_request_only(server: ApiServer, cluster: Cluster) -> None:
@@ -240,3 +273,18 @@ def test_a_cluster_that_does_not_answer_and_a_kubeconfig_that_is_missing(
     (tmp_path / "kubeconfig").write_text(json.dumps(config))
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
     assert findings("--check", code=1)["API server"]["verdict"] == "FAIL"
+
+
+def test_the_doctor_names_missing_rights_and_says_when_none_is_missing(server: ApiServer, cluster: Cluster) -> None:
+    section = KubernetesSettings(namespace="corral", default_image="base:1")
+    configured = ClusterSettings(name="lab", engine="kubernetes", kubernetes=section)
+    found = _kubernetes_cluster(configured)
+    assert (found.verdict, found.detail) == (Verdict.OK, "lab: v1.34.2, namespace corral")
+    cluster.lacks = {("list", "events")}
+    found = _kubernetes_cluster(configured)
+    assert (found.verdict, found.detail) == (
+        Verdict.WARN,
+        "lab: Rights: missing, and corral works without: list events (to show why a node does not start a pod)",
+    )
+    cluster.lacks = {("create", "pods")}
+    assert _kubernetes_cluster(configured).verdict is Verdict.FAIL

@@ -16,6 +16,9 @@ from tests.unit.engines.kubernetes.objects import Json, node
 NAMESPACE = "jobs"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 SECRETS = f"/api/v1/namespaces/{NAMESPACE}/secrets"
+SLICES = "/apis/resource.k8s.io/v1/resourceslices"
+ALL_CLAIMS = "/apis/resource.k8s.io/v1/resourceclaims"
+CLAIMS = f"/apis/resource.k8s.io/v1/namespaces/{NAMESPACE}/resourceclaims"
 _WATCH_SECONDS = 0.2
 
 
@@ -26,6 +29,11 @@ class FakeCluster:
         self.nodes: dict[str, Json] = {"gpu1": node()}
         self.pods: dict[str, Json] = {}
         self.secrets: set[str] = set()
+        #: ResourceSlices, and the claims of all namespaces; a watch shows all of them again
+        self.slices: list[Json] = []
+        self.claims: dict[str, Json] = {}
+        #: the warnings about all pods
+        self.events: list[Json] = []
         #: answers some requests in place of this cluster
         self.fault: Callable[[Asked], Answer | None] = lambda _: None
         self._changed = threading.Condition()
@@ -60,6 +68,12 @@ class FakeCluster:
                 return self._listed(self.nodes)
             if asked.method == "GET" and asked.path in ("/api/v1/pods", PODS):
                 return self._listed(self.pods)
+            if asked.path == SLICES:
+                return answer({"metadata": {"resourceVersion": "1"}, "items": self.slices})
+            if asked.path.startswith((ALL_CLAIMS, CLAIMS)):
+                return self._claim(asked)
+            if asked.path.endswith("/events"):
+                return answer({"items": self.events})
             if asked.path.endswith("/log"):
                 return Answer(parts=[b"2026-01-01T00:00:00.000000001Z corral-up 0\n"])
             if asked.path.startswith(SECRETS):
@@ -92,6 +106,20 @@ class FakeCluster:
                 self._note("MODIFIED", known)
         return answer(known)
 
+    def _claim(self, asked: Asked) -> Answer:
+        name = asked.path.rpartition("/")[2]
+        if asked.path in (ALL_CLAIMS, CLAIMS) and asked.method == "GET":
+            return self._listed(self.claims)
+        if asked.method == "POST":
+            if (name := asked.body["metadata"]["name"]) in self.claims:
+                return refusal(409, f'resourceclaims "{name}" already exists', "AlreadyExists")
+            self.claims[name] = asked.body
+            asked.body["metadata"]["resourceVersion"] = "1"
+            return answer(asked.body, 201)
+        if name not in self.claims:
+            return refusal(404, f'resourceclaims "{name}" not found', "NotFound")
+        return answer(self.claims.pop(name) if asked.method == "DELETE" else self.claims[name])
+
     def _secret(self, asked: Asked) -> Answer:
         if asked.method == "GET":
             return answer({"items": []})
@@ -110,9 +138,10 @@ class FakeCluster:
         self._changed.notify_all()
 
     def _watched(self, asked: Asked) -> Answer:
-        if asked.path == "/api/v1/nodes":
+        if asked.path in ("/api/v1/nodes", SLICES, ALL_CLAIMS):
             threading.Event().wait(_WATCH_SECONDS)
-            return Answer()
+            known = self.slices if asked.path == SLICES else [*self.claims.values()] if "claims" in asked.path else []
+            return Answer(parts=[json.dumps({"type": "MODIFIED", "object": one}).encode() + b"\n" for one in known])
         since = int(asked.params["resourceVersion"])
         with self._changed:
             self._changed.wait_for(lambda: len(self._events) > since, _WATCH_SECONDS)

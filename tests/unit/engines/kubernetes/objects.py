@@ -70,3 +70,32 @@ def ended(message: str = "", *, code: int = 0, reason: str = "Completed") -> Jso
             "finishedAt": "2026-01-01T00:00:20Z",
         }
     }
+
+
+def gpu_device(name: str, uuid: str = "", **changes: Any) -> Json:
+    """A GPU as NVIDIA's driver for Dynamic Resource Allocation publishes it; `attributes` are added."""
+    texts = {"type": "gpu", "productName": "NVIDIA A100-SXM4-80GB", **({"uuid": uuid} if uuid else {})}
+    attributes = {key: {"string": value} for key, value in texts.items()} | changes.pop("attributes", {})
+    return {"name": name, "attributes": attributes, "capacity": {"memory": {"value": "80Gi"}}, **changes}
+
+
+def resource_slice(
+    node: str,
+    *devices: Json,
+    name: str = "",
+    driver: str = "gpu.nvidia.com",
+    generation: int = 1,
+    of: int = 1,
+) -> Json:
+    pool = {"name": node, "generation": generation, "resourceSliceCount": of}
+    spec = {"driver": driver, "nodeName": node, "pool": pool, "devices": list(devices)}
+    return {"metadata": {"name": name or f"{node}-{driver}", "resourceVersion": "7"}, "spec": spec}
+
+
+def resource_claim(name: str, *devices: tuple[str, str], driver: str = "gpu.nvidia.com", **changes: Any) -> Json:
+    """Allocated: `devices` as pool and name."""
+    results = [{"request": "gpu", "driver": driver, "pool": pool, "device": device} for pool, device in devices]
+    metadata = {"name": name, "namespace": "default", "labels": changes.pop("labels", {}), "resourceVersion": "7"}
+    for result in results:
+        result |= changes
+    return {"metadata": metadata, "spec": {}, "status": {"allocation": {"devices": {"results": results}}}}

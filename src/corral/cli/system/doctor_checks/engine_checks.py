@@ -127,25 +127,18 @@ def kubernetes_rights(terminal: Terminal) -> Finding:
 def _kubernetes_cluster(cluster: ClusterSettings) -> Finding:
     """One cluster: its version and namespaces, its first failed check, or the rights that are missing."""
     from corral.engines.kubernetes.api.client import ApiClient
-    from corral.engines.kubernetes.api.rights import missing_in
     from corral.engines.kubernetes.cluster_checks import check_cluster
     from corral.engines.kubernetes.factory import access_of, namespace_of, rules_of
 
     access = access_of(cluster.kubernetes)
     rules = rules_of(cluster.kubernetes, namespace_of(cluster.kubernetes, access), 0)
     api = ApiClient(access)
-    for checked in check_cluster(api, rules):
-        if checked.verdict == "FAIL" and checked.check != "Rights":
-            return fail("Kubernetes", f"{cluster.name}: {checked.check}: {checked.detail}", checked.fix)
-    missing = missing_in(api, rules.namespaces)
-    if missing:
-        several = len(rules.namespaces) > 1
-        listed = "; ".join(
-            f"{right}{f' in {namespace}' if namespace and several else ''} (to {right.purpose})"
-            for namespace, right in missing
-        )
-        fix = "Give the account of the kubeconfig these rights by a Role, or by a ClusterRole for all namespaces."
-        is_needed = any(not right.is_optional for _, right in missing)
-        return (fail if is_needed else warn)("Kubernetes", f"{cluster.name}: rights are missing: {listed}", fix)
+    found = list(check_cluster(api, rules))
+    rights = [checked for checked in found if checked.check == "Rights"]
+    failed = [checked for checked in found if checked.verdict == "FAIL" and checked not in rights]
+    for checked in (*failed, *rights):
+        if checked.verdict != "OK":
+            verdict = fail if checked.verdict == "FAIL" else warn
+            return verdict("Kubernetes", f"{cluster.name}: {checked.check}: {checked.detail}", checked.fix)
     places = f"{noun_for(len(rules.namespaces), 'namespace')} {', '.join(rules.namespaces)}"
     return ok("Kubernetes", f"{cluster.name}: {api.get('/version')['gitVersion']}, {places}")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from corral.engines.kubernetes.api.client import ApiClient, Json
 
+_DEVICES = "resource.k8s.io"
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
@@ -15,12 +16,16 @@ _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 class Right:
     verb: str
     resource: str
+    #: the group of the API
+    group: str = ""
     #: what it is for
     purpose: str
     #: in all namespaces, or for objects that have none
     is_for_cluster: bool = False
     #: the engine works without it, with less
     is_optional: bool = False
+    #: needed only where drivers of Dynamic Resource Allocation publish GPUs
+    is_for_devices: bool = False
 
     def __str__(self) -> str:
         return f"{self.verb} {self.resource}{' in all namespaces' if self.is_for_cluster else ''}"
@@ -69,13 +74,43 @@ RIGHTS: tuple[Right, ...] = (
         Right(verb=verb, resource="secrets", purpose="pull images with the logins of users", is_optional=True)
         for verb in ("create", "delete")
     ),
+    Right(verb="list", resource="events", purpose="show why a node does not start a pod", is_optional=True),
+    *(
+        Right(
+            verb=verb,
+            resource=resource,
+            group=_DEVICES,
+            purpose=purpose,
+            is_for_cluster=True,
+            is_optional=True,
+            is_for_devices=True,
+        )
+        for resource, purpose in (
+            ("resourceslices", "see the GPUs that drivers publish"),
+            ("resourceclaims", "see which of them others hold"),
+        )
+        for verb in ("list", "watch")
+    ),
+    *(
+        Right(
+            verb=verb,
+            resource="resourceclaims",
+            group=_DEVICES,
+            purpose="give the GPUs of drivers to jobs",
+            is_optional=True,
+            is_for_devices=True,
+        )
+        for verb in ("create", "get", "delete")
+    ),
 )
 
 
-def missing_in(api: ApiClient, namespaces: Sequence[str]) -> Iterator[tuple[str, Right]]:
-    """Yields the rights that this account lacks, each with its namespace; "" for the cluster. Raises ApiError and
-    ApiUnavailable."""
+def missing_in(api: ApiClient, namespaces: Sequence[str], *, uses_devices: bool = False) -> Iterator[tuple[str, Right]]:
+    """Yields the rights that this account lacks, each with its namespace; "" for the cluster. `uses_devices`: there are
+    GPUs of Dynamic Resource Allocation. Raises ApiError and ApiUnavailable."""
     for right in RIGHTS:
+        if right.is_for_devices and not uses_devices:
+            continue
         for namespace in ("",) if right.is_for_cluster else namespaces:
             if not _has(api, right, namespace):
                 yield namespace, right
@@ -83,7 +118,7 @@ def missing_in(api: ApiClient, namespaces: Sequence[str]) -> Iterator[tuple[str,
 
 def _has(api: ApiClient, right: Right, namespace: str) -> bool:
     resource, _, part = right.resource.partition("/")
-    attributes: Json = {"verb": right.verb, "group": "", "resource": resource, "subresource": part}
+    attributes: Json = {"verb": right.verb, "group": right.group, "resource": resource, "subresource": part}
     if not right.is_for_cluster:
         attributes["namespace"] = namespace
     body: Json = {

@@ -32,10 +32,13 @@ def roles(namespaces: Sequence[str], user: str, *, name: str = "corral-jobs") ->
 
 
 def _role(kind: str, name: str, rights: Iterable[Right], namespace: str = "") -> Json:
-    verbs: defaultdict[str, list[str]] = defaultdict(list)
+    verbs: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for right in rights:
-        verbs[right.resource].append(right.verb)
-    rules = [{"apiGroups": [""], "resources": [verb], "verbs": sorted(verbs[verb])} for verb in verbs]
+        verbs[right.group, right.resource].append(right.verb)
+    rules = [
+        {"apiGroups": [group], "resources": [resource], "verbs": sorted(found)}
+        for (group, resource), found in verbs.items()
+    ]
     return {"apiVersion": f"{_GROUP}/v1", "kind": kind, "metadata": _metadata(name, namespace), "rules": rules}
 
 

@@ -12,6 +12,7 @@ import random
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from enum import Enum, auto
 from http import HTTPStatus
 from typing import Protocol
 
@@ -68,15 +69,23 @@ async def followed(watch: Watch, listener: Listener) -> None:
         raise
 
 
-async def may_list(client: httpx.AsyncClient, path: str) -> bool:
-    """Whether this account may list these objects. True if the API server does not answer: then the watch reports the
-    error.
-    """
+class Listing(Enum):
+    """Whether objects can be listed. OPEN, too, if the API server does not answer: then the watch reports the error."""
+
+    OPEN = auto()
+    #: this account has no right to
+    FORBIDDEN = auto()
+    #: this Kubernetes has no such objects
+    ABSENT = auto()
+
+
+async def listing_of(client: httpx.AsyncClient, path: str) -> Listing:
     try:
         response = await client.get(path, params={"limit": "1"})
     except (httpx.HTTPError, CredentialError):
-        return True
-    return response.status_code != HTTPStatus.FORBIDDEN
+        return Listing.OPEN
+    known = {HTTPStatus.FORBIDDEN: Listing.FORBIDDEN, HTTPStatus.NOT_FOUND: Listing.ABSENT}
+    return known.get(HTTPStatus(response.status_code), Listing.OPEN)
 
 
 class Watch:

@@ -27,18 +27,27 @@ from corral.engines.kubernetes.attempts.pods import (
     START_ANNOTATION,
 )
 from corral.engines.kubernetes.cluster.cache import INSTALLATION_LABEL
+from corral.engines.kubernetes.devices.resource_claims import API_VERSION as CLAIM_API
+from corral.engines.kubernetes.devices.resource_claims import is_of_pod
 
 log = logging.getLogger("corral.engines.kubernetes")
 
 _Answer = TypeVar("_Answer")
+#: The kinds of objects that corral makes, with the place of their API.
+_PLACES = {"pods": "/api/v1", "secrets": "/api/v1", "resourceclaims": f"/apis/{CLAIM_API}"}
 
 
 class NameTaken(Exception):
-    """Another user of Kubernetes has made a pod of the name that an attempt's pod must have."""
+    """Another user of Kubernetes has made a pod or a claim of the name that an attempt's pod must have."""
 
 
 class EarlierPod(Exception):
     """A pod of the same attempt is there, from before this server's records: it must be gone first."""
+
+
+def objects_path(kind: str, namespace: str) -> str:
+    """All objects of a kind in a namespace: pods, secrets or resourceclaims."""
+    return f"{_PLACES[kind]}/namespaces/{namespace}/{kind}"
 
 
 def asked(ask: Callable[[], _Answer]) -> _Answer:
@@ -65,12 +74,12 @@ class PodCommands:
     def log_path(self, reference: str) -> str:
         return f"{self._pod(reference)}/log"
 
-    def create(self, pod: Json) -> None:
-        """Creates a pod. An existing one counts if it is this attempt's. Raises NameTaken, EarlierPod, LaunchRefused
-        and EngineUnavailable.
+    def create(self, pod: Json) -> Json:
+        """Creates a pod, and returns it as Kubernetes has it. An existing one counts if it is this attempt's. Raises
+        NameTaken, EarlierPod, LaunchRefused and EngineUnavailable.
         """
         try:
-            self._create("pods", pod)
+            return self._create("pods", pod)
         except ApiConflict:
             there = asked(lambda: self._api.get(self.api_path(pod)))
             message = f"there is a pod {name_of(pod)} in Kubernetes that is not this attempt's"
@@ -78,6 +87,24 @@ class PodCommands:
                 raise NameTaken(message) from None
             if key_of(there) != key_of(pod):
                 raise EarlierPod(message) from None
+            return there
+
+    def create_claim(self, claim: Json, pod: Json) -> None:
+        """Creates the claim of a pod. An existing one counts if it belongs to the pod. Raises NameTaken, LaunchRefused
+        and EngineUnavailable."""
+        reference = ref_of(claim, self.home)
+        try:
+            self._create("resourceclaims", claim)
+        except ApiConflict:
+            there = asked(lambda: self._tolerant(lambda: self._api.get(self._path("resourceclaims", reference))))
+            if there and is_of_pod(there, pod):
+                return
+            message = f"there is a ResourceClaim {name_of(claim)} in Kubernetes that is not this pod's"
+            if there and _owner(there)[0] != _owner(pod)[0]:
+                raise NameTaken(message) from None
+            # That of an earlier pod, which Kubernetes has not removed yet.
+            self.remove_claim(reference)
+            raise EngineUnavailable(f"Kubernetes: {message}: it is removed") from None
 
     def create_secret(self, secret: Json) -> None:
         try:
@@ -85,12 +112,12 @@ class PodCommands:
         except ApiConflict:
             return
 
-    def _create(self, kind: str, body: Json) -> None:
+    def _create(self, kind: str, body: Json) -> Json:
         """Raises ApiConflict, LaunchRefused and EngineUnavailable."""
         self._check()
         namespace = body["metadata"].get("namespace") or self.home
         try:
-            self._api.create(f"/api/v1/namespaces/{namespace}/{kind}", body)
+            return self._api.create(objects_path(kind, namespace), body)
         except ApiConflict as conflict:
             if conflict.reason == "AlreadyExists":
                 raise
@@ -146,6 +173,21 @@ class PodCommands:
         """Asked of the API server, which knows more than a watch that lags. Raises EngineUnavailable."""
         return asked(lambda: self._tolerant(lambda: self._api.get(self._pod(name)))) or None
 
+    def last_warning(self, pod: Json) -> str:
+        """The last warning of Kubernetes about a pod, such as that a volume or a device cannot be prepared; "" if there
+        is none, or this account may not see any."""
+        namespace = pod["metadata"].get("namespace") or self.home
+        chosen = {"fieldSelector": f"involvedObject.uid={pod['metadata']['uid']},type=Warning"}
+        try:
+            found = self._api.get(f"/api/v1/namespaces/{namespace}/events", chosen).get("items") or ()
+        except (ApiError, ApiUnavailable) as error:
+            log.info("pod %s: its warnings cannot be read: %s", name_of(pod), error)
+            return ""
+        if not found:
+            return ""
+        last = max(found, key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
+        return f"{last.get('reason')}: {last.get('message')}"
+
     def remove(self, pod: Json) -> None:
         """The end is recorded: let the pod go. A pod that still runs is removed by its kubelet when it has ended; one
         that was not placed or is over goes at once. A new pod of the same name and finalizers of others stay."""
@@ -169,12 +211,15 @@ class PodCommands:
     def remove_secret(self, name: str) -> None:
         self._delete(self._path("secrets", name), {})
 
+    def remove_claim(self, name: str) -> None:
+        self._delete(self._path("resourceclaims", name), {})
+
     def _pod(self, reference: str) -> str:
         return self._path("pods", reference)
 
     def _path(self, kind: str, reference: str) -> str:
         namespace, name = parts(reference, self.home)
-        return f"/api/v1/namespaces/{namespace}/{kind}/{name}"
+        return f"{objects_path(kind, namespace)}/{name}"
 
     def _patch(self, name: str, body: Json) -> None:
         self._check()

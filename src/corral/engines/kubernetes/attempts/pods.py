@@ -11,7 +11,7 @@ import math
 import os
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,8 @@ from corral.engines.kubernetes.attempts.pod_rules import PodRules
 from corral.engines.kubernetes.attempts.pod_wrapper import wrapper_text
 from corral.engines.kubernetes.attempts.storage import Volumes, mount_storage
 from corral.engines.kubernetes.cluster.cache import INSTALLATION_LABEL
+from corral.engines.kubernetes.devices.resource_claims import POD_CLAIM
+from corral.engines.kubernetes.devices.resource_slices import Device
 from corral.engines.order_checks import check_cluster_order
 from corral.engines.storage.storage_specs import StoragePlaces
 
@@ -114,8 +116,10 @@ def make_pod(
     *,
     gpus: Mapping[str, int],
     places: StoragePlaces | None,
+    devices: Sequence[Device] = (),
 ) -> Json:
-    """Raises LaunchRefused for storage that this cluster cannot mount."""
+    """`gpus` are requested of device plugins by resource, `devices` by a claim with the name of the pod. Raises
+    LaunchRefused for storage that this cluster cannot mount."""
     is_gang = len(order.instances) > 1
     volumes = Volumes()
     env = instance_environment(order, instance)
@@ -130,7 +134,7 @@ def make_pod(
         "image": order.image or rules.default_image,
         "command": ["/bin/sh", "-c", *map(_literal, (wrapper_text(), "corral", *_wrapper_arguments(order, is_gang)))],
         "env": [_variable(key, value, order, owner) for key, value in env.items()],
-        "resources": _resources(order, gpus, rules),
+        "resources": _resources(order, gpus, len(devices), rules),
         "volumeMounts": volumes.mounts,
         "terminationMessagePolicy": "File",
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
@@ -147,7 +151,10 @@ def make_pod(
         "terminationGracePeriodSeconds": whole_grace(order.grace_seconds),
         **_optional_fields(order, rules, owner),
     }
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": _metadata(order, instance, rules, owner), "spec": spec}
+    metadata = _metadata(order, instance, rules, owner)
+    if devices:
+        spec["resourceClaims"] = [{"name": POD_CLAIM, "resourceClaimName": metadata["name"]}]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 def _optional_fields(order: LaunchOrder, rules: PodRules, owner: PodOwner) -> Json:
@@ -271,14 +278,16 @@ def _tolerations(rules: PodRules) -> list[Json]:
     ]
 
 
-def _resources(order: LaunchOrder, gpus: Mapping[str, int], rules: PodRules) -> Json:
+def _resources(order: LaunchOrder, gpus: Mapping[str, int], devices: int, rules: PodRules) -> Json:
     requests: dict[str, str] = {}
     limits = {name: str(count) for name, count in gpus.items() if count}
-    if cpu := order.cpu_milli or rules.cpu_milli_per_gpu * sum(gpus.values()):
+    claims = [{"name": POD_CLAIM}] if devices else []
+    if cpu := order.cpu_milli or rules.cpu_milli_per_gpu * (sum(gpus.values()) + devices):
         requests["cpu"] = f"{cpu}m"
     if order.memory_bytes:
         requests["memory"] = limits["memory"] = str(order.memory_bytes)
-    return {key: value for key, value in (("requests", requests), ("limits", limits)) if value}
+    parts: Json = {"requests": requests, "limits": limits, "claims": claims}
+    return {key: value for key, value in parts.items() if value}
 
 
 def _mount_directories(volumes: Volumes, order: LaunchOrder, rules: PodRules) -> None:

@@ -7,14 +7,14 @@ idempotent, and is repeated until the watch shows that it was done.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from corral.core.model import EndReason
 from corral.engines.attempts.aggregation import InstanceExit, must_stop
 from corral.engines.attempts.clean_text import plain
 from corral.engines.kubernetes.api.client import Json
-from corral.engines.kubernetes.api.objects import condition, is_leaving, is_over, moment
+from corral.engines.kubernetes.api.objects import condition, is_leaving, is_over, joined, moment
 from corral.engines.kubernetes.attempts import pod_attempt
 from corral.engines.kubernetes.attempts.ends import Known, exit_of, has_log, is_up, lost, terminated, up_since
 from corral.engines.kubernetes.attempts.log_streams import LogStreams
@@ -25,6 +25,7 @@ from corral.engines.kubernetes.attempts.pods import whole_grace
 from corral.engines.kubernetes.attempts.records import Records
 from corral.engines.kubernetes.attempts.waits import Wait, WaitKind, wait_of
 from corral.engines.kubernetes.cluster.cache import NodeCache
+from corral.engines.kubernetes.devices.resource_claims import has_claim
 
 log = logging.getLogger("corral.engines.kubernetes")
 
@@ -36,6 +37,8 @@ UNHEARD_SECONDS = 60.0
 HURRY_SECONDS = 5.0
 #: How long its node may fail to create a container.
 CREATION_SECONDS = 120.0
+#: How long a node may prepare a pod before the warnings about the pod are asked for.
+WARNING_SECONDS = 10.0
 #: How long the end of a pod waits for the rest of its log.
 LOG_SECONDS = 20.0
 
@@ -52,7 +55,10 @@ class PodTracker:
         logs: LogStreams,
         pod: Callable[[str], Json | None],
         nodes: NodeCache,
+        why_no_gpus: Callable[[str, Sequence[str]], str],
     ) -> None:
+        """`why_no_gpus` has the reason why Kubernetes cannot give GPUs of a node to a pod; "" if none is known."""
+        self._why_no_gpus = why_no_gpus
         self._records = records
         self._commands = commands
         self._rules = rules
@@ -157,7 +163,11 @@ class PodTracker:
                 self._commands.begin(attempt.pods, address)
                 pod_attempt.note(self._records, attempt, {"begun": address})
         self._believe(attempt, pods, now)
-        waits = [(pod, wait_of(pod)) for pod in pods.values() if not has_log(pod) and not is_over(pod)]
+        waits = [
+            (pod, self._wait(attempt, rank, pod, now))
+            for rank, pod in pods.items()
+            if not has_log(pod) and not is_over(pod)
+        ]
         if waits:
             self._await(attempt, waits, now)
 
@@ -172,6 +182,25 @@ class PodTracker:
             log.warning("attempt %s: the log of pod %s cannot be read", attempt.id, attempt.pods[rank])
             at = min(max(began_at, attempt.created_at), now)
             pod_attempt.note(self._records, attempt, {"up": [rank, at, ""]})
+
+    def _wait(self, attempt: Attempt, rank: int, pod: Json, now: float) -> Wait:
+        """Why a pod waits, with what Kubernetes says elsewhere than in the pod."""
+        wait = wait_of(pod)
+        if wait.kind is WaitKind.UNPLACED and has_claim(pod):
+            reason = self._why_no_gpus(attempt.nodes[rank], attempt.gpus[rank])
+            return replace(wait, message=joined((reason, wait.message)))
+        if wait.kind is WaitKind.PREPARING:
+            return replace(wait, message=joined((wait.message, self._warning(attempt, rank, pod, now))))
+        return wait
+
+    def _warning(self, attempt: Attempt, rank: int, pod: Json, now: float) -> str:
+        """The last warning about a pod that its node prepares for long: asked for more and more seldom."""
+        placed_at = _placed_at(pod)
+        asked_at, text = attempt.warnings.get(rank, (placed_at or now, ""))
+        if placed_at is not None and now - placed_at >= max(WARNING_SECONDS, 2 * (asked_at - placed_at)):
+            text = self._commands.last_warning(pod)
+            attempt.warnings[rank] = now, text
+        return text
 
     def _await(self, attempt: Attempt, waits: list[tuple[Json, Wait]], now: float) -> None:
         attempt.waits_for = plain(f"waits in Kubernetes: {waits[0][1].message}")
@@ -198,9 +227,8 @@ class PodTracker:
             self._end_all(attempt, EndReason.PREEMPTED, f"its node has not started it within {limit}: {late.message}")
 
     def _is_late(self, pod: Json, now: float) -> bool:
-        placed_at = moment(condition(pod, "PodScheduled").get("lastTransitionTime"))
-        is_placed = bool(pod["spec"].get("nodeName"))
-        return is_placed and placed_at is not None and now - placed_at >= self._rules.starting_seconds
+        placed_at = _placed_at(pod)
+        return placed_at is not None and now - placed_at >= self._rules.starting_seconds
 
     def _patience(self, failing: Wait) -> float:
         return self._rules.pull_seconds if failing.kind is WaitKind.PULL else CREATION_SECONDS
@@ -210,6 +238,10 @@ class PodTracker:
         for name in attempt.pods:
             self._commands.stop(name, 1)
         pod_attempt.conclude(self._records, attempt, reason, message)
+
+
+def _placed_at(pod: Json) -> float | None:
+    return moment(condition(pod, "PodScheduled").get("lastTransitionTime")) if pod["spec"].get("nodeName") else None
 
 
 def is_of(attempt: Attempt, rank: int, pod: Json) -> bool:

@@ -21,6 +21,14 @@ AWAY_SECONDS = 600.0
 MISSING = "corral/missing"
 
 
+def without_missing(node: Json) -> Json:
+    """The node as it reports itself now."""
+    status = node["status"]
+    whole = status.get("capacity") or {}
+    capacity = {name: count for name, count in whole.items() if name not in status.get(MISSING, ())}
+    return {**node, "status": {**status, "capacity": capacity, MISSING: []}}
+
+
 class Capacities:
     """Called by one thread."""
 

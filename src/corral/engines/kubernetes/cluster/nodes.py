@@ -20,7 +20,9 @@ from corral.engines.kubernetes.api.objects import (
     labels_of,
     name_of,
 )
-from corral.engines.kubernetes.cluster.capacities import MISSING
+from corral.engines.kubernetes.cluster.capacities import MISSING, without_missing
+from corral.engines.kubernetes.devices.node_devices import NodeDevices, counted_id
+from corral.engines.kubernetes.devices.resource_slices import DEVICE_CLASSES
 
 MIB = 1 << 20
 #: Resources that are GPUs, if the configuration names no others. A pattern ends with *.
@@ -48,6 +50,7 @@ _TOLERATION = re.compile(
     r"(?P<key>[A-Za-z0-9./_-]+)(=(?P<value>[A-Za-z0-9._-]*))?(:(?P<effect>NoSchedule|PreferNoSchedule|NoExecute))?"
 )
 _MIG = re.compile(r"nvidia\.com/mig-(.+)")
+_NO_DEVICES = NodeDevices()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,9 +79,11 @@ def parse_toleration(text: str) -> Toleration:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FleetRules:
-    """The nodes that corral may use, the resources that are GPUs, and the names of their models."""
+    """The nodes that corral may use, the resources and devices that are GPUs, and the names of their models."""
 
     gpu_resources: tuple[str, ...] = GPU_RESOURCES
+    #: the drivers of Dynamic Resource Allocation whose devices are GPUs, with the DeviceClass to ask for
+    device_classes: Mapping[str, str] = field(default_factory=lambda: DEVICE_CLASSES)
     #: labels that a node must have; empty means all nodes
     selector: Mapping[str, str] = field(default_factory=dict)
     tolerations: tuple[Toleration, ...] = ()
@@ -98,10 +103,11 @@ def nodes_seen(
     lost: Container[str],
     rules: FleetRules,
     own_pods: Mapping[str, int] = MappingProxyType({}),
+    devices: Mapping[str, NodeDevices] = MappingProxyType({}),
 ) -> tuple[Node, ...]:
     """`named` are the GPUs that plans of corral use on each node, so that they are not counted as held by other pods.
     A node with a plan is included even if it is not selected any more: otherwise it would count as lost. `own_pods` is
-    how many pods of live attempts are on each node, or will be."""
+    how many pods of live attempts are on each node, or will be; `devices` are the GPUs that drivers publish."""
     wanted = (node for node in nodes if is_selected(node, rules) or name_of(node) in named)
     return tuple(
         replace(built, state=NodeState.DOWN) if built.id in lost else built
@@ -112,6 +118,7 @@ def nodes_seen(
                 named.get(name_of(node), frozenset()),
                 rules,
                 own_pods.get(name_of(node), 0),
+                devices.get(name_of(node), _NO_DEVICES),
             )
             for node in sorted(wanted, key=name_of)
         )
@@ -157,7 +164,7 @@ def gpus_of(node: Json, rules: FleetRules) -> list[tuple[str, Gpu]]:
         model, memory = _model(node, resource, rules), _memory(node, resource)
         for _ in range(capacity[resource]):
             index = len(found)
-            gpu = Gpu(id=f"{name_of(node)}-gpu{index}", index=index, model=model, memory_bytes=memory)
+            gpu = Gpu(id=counted_id(name_of(node), index), index=index, model=model, memory_bytes=memory)
             found.append((resource, gpu))
     return found
 
@@ -169,8 +176,15 @@ def gpus_asked(node: Json | None, gpu_ids: Sequence[str], rules: FleetRules) -> 
     return dict(Counter(resources.get(gpu, default) for gpu in gpu_ids))
 
 
-def _node(node: Json, others: Counter[str], named: frozenset[str], rules: FleetRules, own_pods: int) -> Node:
+def _node(
+    node: Json, others: Counter[str], named: frozenset[str], rules: FleetRules, own_pods: int, devices: NodeDevices
+) -> Node:
+    if devices.devices:
+        # A driver has taken the place of a device plugin that is away.
+        node = without_missing(node)
     gpus = gpus_of(node, rules)
+    # A device plugin and a driver on the same node would have the same GPUs.
+    published = NodeDevices() if gpus else devices
     capacity, free = amounts(node["status"].get("capacity")), amounts(node["status"].get("allocatable"))
     # What the node keeps for itself or has lost, and what others hold.
     taken = Counter({name: capacity[name] - free[name] + max(0, others[name]) for name in capacity})
@@ -181,11 +195,14 @@ def _node(node: Json, others: Counter[str], named: frozenset[str], rules: FleetR
         state=state,
         cpu_milli=free[CPU],
         memory_bytes=free[MEMORY],
-        gpus=tuple(gpu for _, gpu in gpus),
+        gpus=(
+            *(gpu for _, gpu in gpus),
+            *(device.gpu(index) for index, device in enumerate(published.devices)),
+        ),
         labels=_labels(node),
         reason=why,
         taken=Taken(
-            gpus=_taken_gpus(gpus, taken, named),
+            gpus=tuple(sorted((*_taken_gpus(gpus, taken, named), *published.taken))),
             cpu_milli=max(0, others[CPU]),
             memory_bytes=max(0, others[MEMORY]),
         ),
@@ -202,7 +219,7 @@ def _taken_gpus(gpus: Sequence[tuple[str, Gpu]], taken: Mapping[str, int], named
         if left[resource] > 0:
             left[resource] -= 1
             found.append(gpu.id)
-    return tuple(sorted(found))
+    return tuple(found)
 
 
 def _untolerated(node: Json, rules: FleetRules) -> list[Mapping[str, str]]:

@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from corral.engines.kubernetes.api.client import Json
-from corral.engines.kubernetes.api.objects import is_over, requests_of
+from corral.engines.kubernetes.api.objects import annotations_of, is_over, requests_of
 from corral.engines.kubernetes.attempts.pod_attempt import Attempt
+from corral.engines.kubernetes.attempts.pods import GPUS_ANNOTATION
 
 #: UUIDs or numbers of devices, as the device plugin is configured; other words, such as "all", are none.
 _DEVICE = re.compile(r"(GPU|MIG)-[\w/-]+|\d{1,3}")
@@ -28,6 +29,13 @@ def others_use(
         if node and name not in live and not is_over(pod):
             held.setdefault(node, Counter()).update(requests_of(pod))
     return held
+
+
+def leaving_gpus(own: Mapping[str, Json], attempts: Iterable[Attempt]) -> set[str]:
+    """The GPUs of plans whose pods have not ended although their attempts are over."""
+    live = {name for attempt in attempts if not attempt.is_over for name in attempt.pods}
+    pods = (pod for name, pod in own.items() if name not in live and pod["spec"].get("nodeName") and not is_over(pod))
+    return {gpu_id for pod in pods for gpu_id in annotations_of(pod).get(GPUS_ANNOTATION, "").split(",") if gpu_id}
 
 
 def own_pods(attempts: Iterable[Attempt]) -> Counter[str]:

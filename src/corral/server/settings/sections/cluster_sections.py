@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from corral.engines.kubernetes.attempts.pod_rules import parse_claim
 from corral.engines.kubernetes.cluster.nodes import GPU_RESOURCES, parse_toleration
+from corral.engines.kubernetes.devices.resource_slices import DEVICE_CLASSES
 from corral.engines.registry import ENGINES
 from corral.engines.slurm.slurm_api.rest_format import VERSIONS, options_of, parse_place
 from corral.server.settings.sections.section_base import Duration, GpuCount, Section, Texts
@@ -99,6 +100,11 @@ class KubernetesSettings(Section):
     pull_credentials: Texts = ()
     #: resources that are GPUs; a name may end with *
     gpu_resources: Texts = GPU_RESOURCES
+    #: drivers of Dynamic Resource Allocation whose devices are GPUs, as {DRIVER: DEVICECLASS}, or
+    #: {DRIVER/TYPE: DEVICECLASS} for devices of one type
+    device_classes: dict[str, Annotated[str, matching(_OBJECT_NAME, "gpu.nvidia.com")]] = Field(
+        default_factory=lambda: dict(DEVICE_CLASSES)
+    )
     #: labels of the nodes that corral uses; empty: all nodes
     node_selector: dict[str, str] = Field(default_factory=dict)
     #: taints of nodes that corral's pods tolerate: KEY, KEY=VALUE, or either with :EFFECT
