@@ -53,7 +53,7 @@ def _labels(samples: Sequence[Sample]) -> Any:
 def main() -> None:
     options = parser(__doc__ or "")
     options.add_argument("--augmentation", choices=AUGMENTATIONS, default="none", help="random changes of images")
-    setup = set_up(options.parse_args(), ("image", "text", "numbers"))
+    setup = set_up(options.parse_args(), ("image", "text", "numbers"), "corral.presets.classifier")
     train(setup, Classification(setup))
 
 

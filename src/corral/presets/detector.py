@@ -135,7 +135,7 @@ def _relative(image: Any, found: dict[str, Any]) -> list[tuple[float, Box]]:
 
 
 def main() -> None:
-    setup = set_up(parser(__doc__ or "").parse_args(), ("boxes",))
+    setup = set_up(parser(__doc__ or "").parse_args(), ("boxes",), "corral.presets.detector")
     train(setup, (DetectionByTorchvision if ":" in setup.architecture else DetectionByCells)(setup))
 
 

@@ -129,14 +129,22 @@ def numbers(row: Sequence[float]) -> Any:
 
 
 class Reader:
-    """Reads the samples of a step, and of the next steps in the background. Raises BadModel."""
+    """Reads the samples of a step, and of the next steps in the background. Raises BadModel. The `readers` of one node
+    share its CPUs."""
 
-    def __init__(self, samples_of: Callable[[int], Sequence[Sample]], read: Callable[[int, Sample], Any], steps: int):
+    def __init__(
+        self,
+        samples_of: Callable[[int], Sequence[Sample]],
+        read: Callable[[int, Sample], Any],
+        steps: int,
+        readers: int = 1,
+    ) -> None:
         self._samples_of = samples_of
         self._read = read
         self._steps = steps
         self._coming: dict[int, list[Future[Any]]] = {}
-        self._threads = ThreadPoolExecutor(max_workers=min(MOST_THREADS, len(os.sched_getaffinity(0))))
+        threads = min(MOST_THREADS, len(os.sched_getaffinity(0)) // readers)
+        self._threads = ThreadPoolExecutor(max_workers=max(1, threads))
 
     def batch(self, step: int) -> list[Any]:
         for coming in range(step, min(step + 1 + STEPS_AHEAD, self._steps)):

@@ -1,5 +1,5 @@
-"""One training with PyTorch: from pretrained weights or from scratch, on a GPU, saved and resumed; then a report, and
-the best weights.
+"""One training with PyTorch: from pretrained weights or from scratch, on all GPUs of the job, saved and resumed; then a
+report, and the best weights.
 
 The task (classification or detection) is an argument: how samples become tensors, the loss, and the measures.
 """
@@ -33,7 +33,8 @@ from corral.presets.torch_networks import (
     save_weights,
     start_learning,
 )
-from corral.presets.training import give_up, order_of, say
+from corral.presets.torch_ranks import Ranks, join, wait_for_cause
+from corral.presets.training import give_up, order_of
 
 MODES = ("auto", "fine-tune", "feature-extraction", "scratch")
 #: Trainings with neighbouring seeds share no random numbers within so many steps.
@@ -70,6 +71,7 @@ class Setup:
     network: nn.Module
     device: Any
     number: Any
+    ranks: Ranks
 
 
 def parser(about: str) -> argparse.ArgumentParser:
@@ -86,55 +88,69 @@ def parser(about: str) -> argparse.ArgumentParser:
     made.add_argument("--mode", choices=MODES, default="auto", help="auto: fine-tune with weights, else scratch")
     made.add_argument("--precision", choices=sorted(PRECISIONS), default="fp32")
     made.add_argument("--epochs", type=int, default=5)
-    made.add_argument("--batch-size", type=int, default=32)
+    made.add_argument("--batch-size", type=int, default=32, help="samples in one step of all GPUs together")
     made.add_argument("--learning-rate", type=float, default=0.001)
     made.add_argument("--seed", type=int, default=1)
     made.add_argument("--allow-cpu", choices=("true", "false"), default="false")
     return made
 
 
-def set_up(options: argparse.Namespace, kinds: Sequence[str]) -> Setup:
-    """Data, network and device; ends the program with a message if they do not fit together."""
-    device = _device(options)
+def set_up(options: argparse.Namespace, kinds: Sequence[str], program: str) -> Setup:
+    """Data, network and device; ends the program with a message if they do not fit together. `program` is the module
+    that was started, which each further GPU runs in a process of its own."""
+    ranks = join(program, may_use_cpus=options.allow_cpu == "true")
+    device = _device(options, ranks)
     torch.manual_seed(options.seed)
     weights = _seen(options.weights)
     if options.mode == "auto":
         options.mode = "scratch" if weights is None else "fine-tune"
-    if options.mode != "scratch" and weights is None:
-        give_up(f"{options.mode} needs pretrained weights: choose a model, or the mode scratch")
-    try:
-        data = collect(_seen(options.data) or Path(), options.format, options.seed)
-        if data.kind not in kinds:
-            give_up(f"this training is for {' and '.join(kinds)}, and the data set has {data.kind}")
-        about = described(weights) if weights is not None else {}
-        architecture = options.architecture or str(
-            about.get("architecture") or options.weights_architecture or USUAL[data.kind]
-        )
-        inputs = len(data.learned[0].source) if data.kind == "numbers" else 0
-        network = build(architecture, data.kind, len(data.classes), inputs)
-        if options.mode != "scratch" and weights is not None:
-            loaded, all_of_them = load_weights(network, weights)
-            say(f"{loaded} of {all_of_them} tensors are those of {options.weights_name or weights}")
-    except (BadData, BadModel) as error:
-        give_up(str(error))
+    with ranks.first_alone():
+        if options.mode != "scratch" and weights is None:
+            give_up(f"{options.mode} needs pretrained weights: choose a model, or the mode scratch")
+        try:
+            data, architecture, network = _data_and_network(options, kinds, weights, ranks)
+        except (BadData, BadModel) as error:
+            give_up(str(error))
     if options.mode == "feature-extraction":
         freeze_body(network)
-    say(
-        f"{architecture} on {device}, {options.precision}, {options.mode}: {len(data.classes)} classes, "
-        f"{len(data.learned)} samples to learn from, {len(data.held_out)} to test with"
+    processes = "" if ranks.is_single else f" in {ranks.world} processes"
+    ranks.say(
+        f"{architecture} on {device.type}{processes}, {options.precision}, {options.mode}: "
+        f"{len(data.classes)} classes, {len(data.learned)} samples to learn from, {len(data.held_out)} to test with"
     )
-    return Setup(options, data, architecture, network.to(device), device, PRECISIONS[options.precision])
+    if options.batch_size < ranks.world:
+        ranks.say(
+            f"batch_size {options.batch_size} leaves {ranks.world - options.batch_size} processes without samples"
+        )
+    return Setup(options, data, architecture, network.to(device), device, PRECISIONS[options.precision], ranks)
 
 
-def _device(options: argparse.Namespace) -> Any:
+def _data_and_network(
+    options: argparse.Namespace, kinds: Sequence[str], weights: Path | None, ranks: Ranks
+) -> tuple[Collected, str, nn.Module]:
+    data = collect(_seen(options.data) or Path(), options.format, options.seed)
+    if data.kind not in kinds:
+        raise BadData(f"this training is for {' and '.join(kinds)}, and the data set has {data.kind}")
+    about = described(weights) if weights is not None else {}
+    architecture = options.architecture or str(
+        about.get("architecture") or options.weights_architecture or USUAL[data.kind]
+    )
+    inputs = len(data.learned[0].source) if data.kind == "numbers" else 0
+    network = build(architecture, data.kind, len(data.classes), inputs)
+    if options.mode != "scratch" and weights is not None:
+        loaded, all_of_them = load_weights(network, weights)
+        ranks.say(f"{loaded} of {all_of_them} tensors are those of {options.weights_name or weights}")
+    return data, architecture, network
+
+
+def _device(options: argparse.Namespace, ranks: Ranks) -> Any:
     if torch.cuda.is_available():
-        if torch.cuda.device_count() > 1:
-            say(f"this training uses 1 of the {torch.cuda.device_count()} GPUs that the job has")
-        return torch.device("cuda")
-    if options.allow_cpu != "true":
-        give_up("there is no GPU: this training runs on GPUs only (allow_cpu=true lets it run on CPUs)")
-    if options.precision == "fp16":
-        give_up("fp16 needs a GPU: choose bf16 or fp32")
+        return torch.device("cuda", ranks.local_rank)
+    with ranks.first_alone():
+        if options.allow_cpu != "true":
+            give_up("there is no GPU: this training runs on GPUs only (allow_cpu=true lets it run on CPUs)")
+        if options.precision == "fp16":
+            give_up("fp16 needs a GPU: choose bf16 or fp32")
     if options.precision != "fp32":
         # This library uses instructions for bf16 that not every CPU has: the program would be killed.
         torch.backends.mkldnn.set_flags(False)
@@ -153,16 +169,37 @@ def _seen(place: str) -> Path | None:
 
 def train(setup: Setup, task: Task) -> None:
     """Learn, test after each epoch, keep the best weights, and write everything into the outputs of the job."""
+    ranks = setup.ranks
     try:
-        _write(setup, task, _learn(setup, task))
+        state = _learn(setup, task)
+        if ranks.is_first:
+            _write(setup, task, state)
+        ranks.leave()
     except BadModel as error:
         give_up(str(error))
     except _OutOfMemory as error:
-        give_up(f"the memory of the GPU is full, with {setup.options.batch_size} samples in one step: {error}")
+        of_step = f"{setup.options.batch_size} samples in one step of {ranks.world} processes"
+        give_up(f"the memory of the GPU is full, with {of_step}: {error}")
+    except RuntimeError:
+        if not ranks.is_single:
+            wait_for_cause()
+        raise
+
+
+class _Step(nn.Module):  # type: ignore[misc]
+    """The network with its loss as one module: gradients are summed for what the loss needs."""
+
+    def __init__(self, task: Task, network: nn.Module) -> None:
+        super().__init__()
+        self._task = task
+        self.network = network
+
+    def forward(self, inputs: Sequence[Any], samples: Sequence[Sample]) -> Any:
+        return self._task.loss(self.network, inputs, samples)
 
 
 def _learn(setup: Setup, task: Task) -> dict[str, Any]:
-    options, data, network = setup.options, setup.data, setup.network
+    options, data, network, ranks = setup.options, setup.data, setup.network, setup.ranks
     learning = [parameter for parameter in network.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(learning, lr=options.learning_rate)
     scaler = _scaler(setup)
@@ -175,35 +212,42 @@ def _learn(setup: Setup, task: Task) -> dict[str, Any]:
         if saved.get("scaler"):
             scaler.load_state_dict(saved["scaler"])
         state = saved["state"]
-        say(f"resumed after {checkpoint.steps_done()} of {options.epochs * batches} steps")
+        ranks.say(f"resumed after {checkpoint.steps_done()} of {options.epochs * batches} steps")
+    loss_of = ranks.parallel(_Step(task, network), has_idle_parameters=":" in setup.architecture)
 
     def capture() -> dict[str, Any]:
         trained = {"network": network.state_dict(), "optimizer": optimizer.state_dict(), "scaler": scaler.state_dict()}
         return {**trained, "state": state}
 
-    def samples_of(step: int) -> list[Sample]:
+    def own_part(step: int) -> tuple[list[Sample], float]:
+        """The samples of this rank, and their part of the step. A rank without samples takes one that counts for
+        nothing."""
         epoch, batch = divmod(step, batches)
-        return [data.learned[place] for place in order_of(options.seed, epoch, len(data.learned))[batch::batches]]
+        places = order_of(options.seed, epoch, len(data.learned))[batch::batches]
+        own = ranks.part_of(places)
+        return [data.learned[place] for place in own or places[:1]], len(own) / len(places)
 
     def read(step: int, sample: Sample) -> Any:
         return task.read(sample, random.Random(f"{options.seed}/{step}/{sample.source}"))
 
-    reader = Reader(samples_of, read, options.epochs * batches)
+    reader = Reader(lambda step: own_part(step)[0], read, options.epochs * batches, ranks.local_world)
     try:
-        for step in checkpoint.steps(options.epochs * batches, capture):
+        for step in checkpoint.steps(options.epochs * batches, capture, agree=ranks.largest):
             epoch, batch = divmod(step, batches)
             # A resumed training draws the same random numbers as an undisturbed one.
-            torch.manual_seed(options.seed * _SEEDS + step)
+            torch.manual_seed(options.seed * _SEEDS + step + ranks.rank * _SEEDS**2)
             start_learning(network, is_frozen=options.mode == "feature-extraction")
             optimizer.zero_grad()
+            samples, part = own_part(step)
             with _autocast(setup):
-                loss = task.loss(network, _on_device(setup, reader.batch(step)), samples_of(step))
-            scaler.scale(loss).backward()
+                loss = loss_of(_on_device(setup, reader.batch(step)), samples)
+            # The mean of the gradients of all ranks is that of the whole step.
+            scaler.scale(loss * (part * ranks.world)).backward()
             scaler.step(optimizer)
             scaler.update()
-            state["running"] = (state["running"] if batch else 0.0) + float(loss.detach()) / batches
+            state["running"] = (state["running"] if batch else 0.0) + ranks.sum(float(loss.detach()) * part) / batches
             if not math.isfinite(state["running"]):
-                raise BadModel(f"the loss of step {step + 1} is not a number: choose a lower learning rate, or bf16")
+                ranks.fail(f"the loss of step {step + 1} is not a number: choose a lower learning rate, or bf16")
             if batch == batches - 1:
                 _end_epoch(setup, task, state, epoch + 1)
     finally:
@@ -229,10 +273,12 @@ def _end_epoch(setup: Setup, task: Task, state: dict[str, Any], epoch: int) -> N
     state["history"].append({"epoch": epoch, "loss": state["running"], **values})
     best = state["best"]
     if best is None or _goodness(task, values) > _goodness(task, best["measures"]):
-        tensors = {name: tensor.detach().cpu().clone() for name, tensor in setup.network.state_dict().items()}
+        # The other ranks need no copy: the first one writes the files.
+        stored = setup.network.state_dict() if setup.ranks.is_first else {}
+        tensors = {name: tensor.detach().cpu().clone() for name, tensor in stored.items()}
         state["best"] = {"epoch": epoch, "measures": measured, "tensors": tensors}
     shown = "  ".join(f"{name} {value:.4f}" for name, value in {"loss": state["running"], **values}.items())
-    say(f"epoch {epoch}/{setup.options.epochs}  {shown}")
+    setup.ranks.say(f"epoch {epoch}/{setup.options.epochs}  {shown}")
     checkpoint.log(epoch, loss=state["running"], **values)
 
 
@@ -242,21 +288,25 @@ def _goodness(task: Task, measures: dict[str, Any]) -> tuple[float, float]:
 
 
 def _test(setup: Setup, task: Task) -> dict[str, Any]:
-    """The measures on all held-out samples."""
+    """The measures on all held-out samples. Each rank tests a part of them, and each gets all findings."""
+    ranks, samples = setup.ranks, setup.data.held_out
+    ranks.use_first_buffers(setup.network)
     setup.network.eval()
-    size, samples = setup.options.batch_size, setup.data.held_out
-    parts = [samples[start : start + size] for start in range(0, len(samples), size)]
-    found, loss = [], 0.0
-    reader = Reader(lambda part: parts[part], lambda _, sample: task.read(sample, None), len(parts))
+    size = -(-setup.options.batch_size // ranks.world)
+    parts = ranks.part_of([range(len(samples))[start : start + size] for start in range(0, len(samples), size)])
+    own = [[samples[place] for place in places] for places in parts]
+    tested: list[tuple[range, float, list[Any]]] = []
+    reader = Reader(lambda part: own[part], lambda _, sample: task.read(sample, None), len(own), ranks.local_world)
     try:
         with torch.no_grad(), _autocast(setup):
-            for number, part in enumerate(parts):
-                part_loss, part_found = task.test(setup.network, _on_device(setup, reader.batch(number)), part)
-                loss += part_loss * len(part) / len(samples)
-                found += part_found
+            for number, part in enumerate(own):
+                loss, found = task.test(setup.network, _on_device(setup, reader.batch(number)), part)
+                tested.append((parts[number], loss, found))
     finally:
         reader.close()
-    return {"held_out_loss": loss, **task.measures(found, samples)}
+    everything = sorted((each for some in ranks.gather(tested) for each in some), key=lambda each: each[0].start)
+    loss = sum(part_loss * len(places) for places, part_loss, _ in everything) / len(samples)
+    return {"held_out_loss": loss, **task.measures([each for *_, found in everything for each in found], samples)}
 
 
 def _autocast(setup: Setup) -> Any:
@@ -274,6 +324,7 @@ def _write(setup: Setup, task: Task, state: dict[str, Any]) -> None:
         "mode": options.mode,
         "precision": options.precision,
         "device": torch.cuda.get_device_name() if setup.device.type == "cuda" else "cpu",
+        "processes": setup.ranks.world,
         "best_epoch": best["epoch"],
         task.measure: best["measures"][task.measure],
     }
@@ -288,4 +339,6 @@ def _write(setup: Setup, task: Task, state: dict[str, Any]) -> None:
         **({"map50": best["measures"]["map50"]} if "map50" in best["measures"] else {}),
     }
     write_report(folder, report)
-    say(f"best epoch {best['epoch']}: {task.measure} {about[task.measure]:.4f}; report.html and best/ are in {folder}")
+    setup.ranks.say(
+        f"best epoch {best['epoch']}: {task.measure} {about[task.measure]:.4f}; report.html and best/ are in {folder}"
+    )

@@ -44,7 +44,7 @@ def needs_torchvision() -> None:
 
 
 class Training:
-    def __init__(self, helper: Path, place: Path, name: str = "classifier") -> None:
+    def __init__(self, helper: Path, place: Path, name: str = "classifier", **env: str) -> None:
         self.outputs = place / "outputs"
         self.checkpoints = place / "checkpoints"
         self.checkpoints.mkdir(parents=True)
@@ -57,6 +57,7 @@ class Training:
             "OMP_NUM_THREADS": "1",
             "CORRAL_OUTPUT_DIR": str(self.outputs),
             "CORRAL_CHECKPOINT_DIR": str(self.checkpoints),
+            **env,
         }
 
     def start(self, data: Path, form: str, *options: str, allow_cpu: bool = True) -> subprocess.Popen[str]:

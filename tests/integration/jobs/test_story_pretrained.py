@@ -12,6 +12,7 @@ import pytest
 
 from tests.integration.cli_harness import Person, cli_server, operator_of, scientist
 from tests.integration.jobs import preset_data
+from tests.integration.waiting import wait_until
 from tests.servers.torch_python import torch_python
 
 pytestmark = pytest.mark.slow
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def people(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Person, Person]]:
-    with cli_server(tmp_path_factory.mktemp("home"), "--virtual-gpus", "2xA100-80G") as server:
+    with cli_server(tmp_path_factory.mktemp("home"), "--virtual-nodes", "2x2xA100-80G") as server:
         operator = operator_of(server)
         yield operator, scientist(server, operator, "ann")
 
@@ -32,11 +33,23 @@ def mirror(tmp_path: Path) -> Path:
     return tmp_path / "mirror"
 
 
+def surroundings() -> tuple[str, ...]:
+    path = f"PATH={Path(torch_python()).parent}:/usr/bin:/bin"
+    return ("--env", path, "--env", "OMP_NUM_THREADS=1", "--memory", "2GiB", "--cpus", "1")
+
+
+def training_options(*options: str) -> tuple[str, ...]:
+    """On CPUs, because these GPUs are virtual."""
+    return ("-p", "allow_cpu=true", "-p", "precision=fp32", *surroundings(), *options)
+
+
 def trained(person: Person, name: str, *options: str) -> dict[str, Any]:
-    """The report of a training that has completed; on CPUs, because these GPUs are virtual."""
-    run = ("preset", "run", "classifier", "--name", name, "-p", "allow_cpu=true", "-p", "precision=fp32")
-    env = ("--env", f"PATH={Path(torch_python()).parent}:/usr/bin:/bin", "--memory", "1GiB", "--cpus", "1")
-    person.run(*run, *env, *options, "--wait", code=0)
+    """The report of a training that has completed."""
+    person.run("preset", "run", "classifier", "--name", name, *training_options(*options), "--wait", code=0)
+    return report_of(person, name)
+
+
+def report_of(person: Person, name: str) -> dict[str, Any]:
     person.ok("files", "get", name, "report.json", "-d", f"results-{name}")
     found: dict[str, Any] = json.loads((person.home / f"results-{name}" / "report.json").read_text())
     return found
@@ -92,3 +105,36 @@ def test_a_training_without_a_gpu_says_so(people: tuple[Person, Person], mirror:
     assert "runs on GPUs only" in ann.ok("logs", "no-gpu")
     wrong = operator.run("preset", "add-dataset", "wrong", "--directory", str(table), "--format", "coco").err
     assert "has no annotations.json" in wrong
+
+
+def test_a_training_uses_all_gpus_of_its_nodes_and_resumes_with_others(
+    people: tuple[Person, Person], mirror: Path
+) -> None:
+    """Two processes, four on two nodes; and a training that is resized from one GPU to two while it trains."""
+    operator, ann = people
+    data = preset_data.image_folder(mirror / "halves", each=14)
+    operator.ok("preset", "add-dataset", "halves", "--directory", str(data), "--format", "image-folder")
+    learn = ("-p", "dataset=halves", "-p", "batch_size=7", "-p", "mode=scratch")
+    single = trained(ann, "single", *learn, "-p", "epochs=3")
+    both = trained(ann, "both", *learn, "-p", "epochs=3", "--gpus", "2")
+    program = ("python3", "-m", "corral.presets.classifier", f"--data={data}", "--format=image-folder",
+               "--mode=scratch", "--epochs=3", "--batch-size=7", "--allow-cpu=true")  # fmt: skip
+    ann.run(
+        "submit", "--name", "gang", "--nodes", "2", "--gpus", "2", *surroundings(), "--wait", "--", *program, code=0
+    )
+    gang = report_of(ann, "gang")
+    assert (single["processes"], both["processes"], gang["processes"]) == (1, 2, 4)
+    histories = [[value for entry in each["history"] for value in entry.values()] for each in (single, both, gang)]
+    assert histories[1] == pytest.approx(histories[0], rel=1e-3)
+    assert histories[2] == pytest.approx(histories[0], rel=1e-3)
+
+    elastic = training_options(*learn, "-p", "epochs=300", "--min-gpus", "1", "--max-gpus", "2")
+    ann.ok("preset", "run", "classifier", "--name", "elastic", *elastic)
+    wait_until(lambda: "epoch 2/" in ann.ok("logs", "elastic"), "it trains")
+    assert (ann.read("show", "elastic")["gpus"], "processes" in ann.ok("logs", "elastic")) == (1, False)
+    ann.ok("resize", "elastic", "--gpus", "2")
+    wait_until(lambda: ann.read("show", "elastic")["state"] == "completed", "it has resumed and ended", 240)
+    assert ann.read("show", "elastic")["attempt"] > 1
+    assert "resumed after" in ann.ok("logs", "elastic")
+    assert "in 2 processes" in ann.ok("logs", "elastic", "--attempt", "2")
+    assert len(report_of(ann, "elastic")["history"]) == 300

@@ -30,8 +30,8 @@ from corral.server.settings.settings import Settings
 log = logging.getLogger("corral.server")
 
 LIKE = "keys such as `name:` and `command:`"
-#: A submission with one of these fields has a size of its own.
-_SIZED_BY = frozenset({"package", "min_gpus", "max_gpus"})
+#: A submission with one of these fields has a number of GPUs of its own.
+_ELASTIC = frozenset({"min_gpus", "max_gpus"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -147,9 +147,11 @@ def fill(
 
 def _size(preset: Preset, body: JobCreate) -> dict[str, Any]:
     """Fields of the preset that the submission does not set."""
-    size: dict[str, Any] = {"gpus": preset.gpus, "cpus": preset.cpus, "memory": preset.memory_bytes}
-    offered = {} if _SIZED_BY & body.model_fields_set else size
-    offered["time"] = preset.time_limit_seconds
+    offered: dict[str, Any] = {"time": preset.time_limit_seconds}
+    if "package" not in body.model_fields_set:
+        offered |= {"cpus": preset.cpus, "memory": preset.memory_bytes}
+        if not _ELASTIC & body.model_fields_set:
+            offered["gpus"] = preset.gpus
     if not {"image", "venv"} & body.model_fields_set:
         offered |= {"image": preset.image, "venv": preset.venv}
     return {name: value for name, value in offered.items() if value and name not in body.model_fields_set}

@@ -93,6 +93,12 @@ def test_and_keeps_what_it_says(settings: Settings) -> None:
     assert body.env == {"MODE": "own", "X": "y"}
 
 
+def test_an_elastic_submission_keeps_the_memory_of_the_preset(settings: Settings) -> None:
+    body = filled(settings, min_gpus=1, max_gpus=4)
+    assert (body.gpus, body.memory) == (0, 4 * 2**30)
+    assert (draft_of(body).min_gpus, draft_of(body).max_gpus) == (1, 4)
+
+
 def test_a_package_is_the_whole_size(settings: Settings) -> None:
     body = filled(settings, package="small")
     assert (body.gpus, body.memory) == (0, 0)
