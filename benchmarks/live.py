@@ -59,7 +59,8 @@ def live_server(
     program: str = "corral.cli.main",
     **environ: str,
 ) -> Iterator[LiveServer]:
-    """`settings` are further lines of corral.yaml, `scheduling` keys of that section. A `program` other than corral is connected by pipes."""
+    """`settings` are further lines of corral.yaml, `scheduling` keys of that section. A `program` other than corral is
+    connected by pipes."""
     with tempfile.TemporaryDirectory(prefix="corral-bench-") as scratch:
         home = home or Path(scratch)
         with socket.socket() as probe:
