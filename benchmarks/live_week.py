@@ -4,8 +4,9 @@ A part of a Philly week is submitted over HTTP by its users, at its times, to a 
 runs as real processes that sleep, save what they have done when they are warned, and resume. All times that the
 scheduler is configured by are compressed alike: the memory of the score, the assumed run time, the least run time, both
 patiences, the holding of GPUs, the cost of a preemption. The same part is replayed by the simulator with the same
-compressed settings, and once more with the time that an attempt took on this machine beside its sleep: launching
-costs real milliseconds, and one of them stands for a third of a second. Times are printed as they would be in the week.
+compressed settings, and once more as the server got it: with the moments at which the jobs arrived, and with the time
+that an attempt took on this machine beside its sleep. Launching costs real milliseconds, and one of them stands for a
+third of a second. Times are printed as they would be in the week.
 
     CORRAL_TRACES=DIR python -m benchmarks live_week [--week NAME] [--from HOUR] [--until HOUR] [--hour SECONDS]
         [--policy NAME]
@@ -17,7 +18,7 @@ import argparse
 import os
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -32,6 +33,8 @@ from benchmarks.live import PASSWORD, LiveServer, live_server
 from benchmarks.real_weeks import COST_SECONDS
 from benchmarks.tables import percentile
 from corral.client import Client
+from corral.client.views import JobCreate
+from corral.core.model import Request
 from corral.core.scheduling.ordering.cost import OrderingRules
 from corral.core.snapshot.cluster_snapshot import DEFAULT_TIME_CONSTANT
 from corral.core.snapshot.installation import DEFAULT_BACKFILL, DEFAULT_PREEMPTION
@@ -102,6 +105,8 @@ class Live:
     """What the server did."""
 
     completed: Completed
+    #: the jobs with the moments at which they arrived
+    arrived: Sequence[TraceJob]
     #: real seconds for which an attempt held its GPUs beside its work, on average
     beside_seconds: float
     #: the most that a submission was late, in real seconds
@@ -168,9 +173,9 @@ def rules_of(setting: Setting, factor: float, cost_seconds: float) -> Rules:
     )
 
 
-def simulated(week: Compressed, setting: Setting, beside_seconds: float = 0.0) -> Completed:
-    """The replay; each attempt takes `beside_seconds` more than its work."""
-    jobs = [replace(job, run_seconds=job.run_seconds + beside_seconds) for job in week.jobs]
+def simulated(week: Compressed, setting: Setting, jobs: Sequence[TraceJob], beside_seconds: float = 0.0) -> Completed:
+    """The replay of these jobs; each attempt takes `beside_seconds` more than its work."""
+    jobs = [replace(job, run_seconds=job.run_seconds + beside_seconds) for job in jobs]
     work = Workload(week.work.nodes, jobs, Counter(), time_limits=TimeLimits.NONE)
     times: list[float] = []
     preemptions: list[int] = []
@@ -195,6 +200,8 @@ def live(week: Compressed, setting: Setting, most_seconds: float) -> Live:
             virtual_nodes=virtual,
             scheduling=_scheduling(setting, rules),
             settings=_policies(rules),
+            program="benchmarks.compressed_server",
+            CORRAL_BENCH_FACTOR=str(week.factor),
             CORRAL_ALLOW_ROOT="true",
         ) as server,
         Client(server.url, server.token) as client,
@@ -237,33 +244,37 @@ def _token(client: Client, server: LiveServer, user: str) -> str:
 
 
 def _submit(week: Compressed, server: LiveServer, tokens: Mapping[str, str]) -> tuple[dict[str, TraceJob], float]:
-    """Every job at its time, by its user. Returns the jobs by their ids, and how late the latest submission was."""
+    """Every job at its time, by its user; what is due together in one request for each user. Returns the jobs by their
+    ids, and how late the latest submission was."""
     clients = {user: Client(server.url, token) for user, token in tokens.items()}
     found: dict[str, TraceJob] = {}
-    late, begun = 0.0, time.monotonic()
+    late, begun, left = 0.0, time.monotonic(), deque(week.work.jobs)
     try:
-        for job, request in week.work.jobs:
-            wait = begun + job.submitted_at - time.monotonic()
-            if wait > 0:
-                threading.Event().wait(wait)
-            late = max(late, -wait)
-            view = clients[job.user].jobs.submit(
-                {
-                    "name": job.name,
-                    "command": [
-                        "/bin/sh", "-c", PROGRAM, "job",
-                        f"{job.run_seconds * 100:.0f}", f"{COST_SECONDS / week.factor * 100:.0f}",
-                    ],
-                    "gpus": request.gpus,
-                    "nodes": request.nodes,
-                    "grace": GRACE,
-                }
-            )  # fmt: skip
-            found[view["id"]] = job
+        while left:
+            due = begun + left[0][0].submitted_at
+            threading.Event().wait(max(0.0, due - time.monotonic()))
+            now = time.monotonic()
+            late = max(late, now - due)
+            user, together = left[0][0].user, list[tuple[TraceJob, Request]]()
+            while left and left[0][0].user == user and begun + left[0][0].submitted_at <= now:
+                together.append(left.popleft())
+            views = clients[user].jobs.submit_batch([_body(week, job, request) for job, request in together])
+            found.update((view["id"], job) for view, (job, _) in zip(views, together, strict=True))
     finally:
         for client in clients.values():
             client.close()
     return found, late
+
+
+def _body(week: Compressed, job: TraceJob, request: Request) -> JobCreate:
+    arguments = (f"{job.run_seconds * 100:.0f}", f"{COST_SECONDS / week.factor * 100:.0f}")
+    return {
+        "name": job.name,
+        "command": ["/bin/sh", "-c", PROGRAM, "job", *arguments],
+        "gpus": request.gpus,
+        "nodes": request.nodes,
+        "grace": GRACE,
+    }
 
 
 def _wait_until_ended(client: Client, count: int, seconds: float) -> None:
@@ -281,9 +292,10 @@ def _wait_until_ended(client: Client, count: int, seconds: float) -> None:
 def _measured(
     week: Compressed, client: Client, submitted: Mapping[str, TraceJob], late: float, cpu_seconds: float
 ) -> Live:
-    times, preemptions, attempts, held = [], 0, 0, 0.0
+    times, arrived, preemptions, attempts, held = [], [], 0, 0, 0.0
     for view in client.jobs.list():
         job = submitted[view["id"]]
+        arrived.append(replace(job, submitted_at=_seconds(view["created_at"])))
         preemptions += view["preemptions"]
         assert view["ended_at"] is not None
         times.append((_seconds(view["ended_at"]) - _seconds(view["created_at"])) * week.factor)
@@ -295,6 +307,7 @@ def _measured(
     held -= preemptions * COST_SECONDS / week.factor
     return Live(
         completed=Completed(times=times, preemptions=preemptions),
+        arrived=sorted(arrived, key=lambda job: (job.submitted_at, job.name)),
         beside_seconds=held / attempts,
         late_seconds=late,
         cpu_seconds=cpu_seconds,
@@ -313,24 +326,24 @@ def _seconds(moment: str) -> float:
 class Compared:
     setting: Setting
     simulated: Completed
-    with_launches: Completed
+    as_arrived: Completed
     live: Live
 
 
 def compared(week: Compressed, setting: Setting) -> Compared:
-    alone = simulated(week, setting)
+    alone = simulated(week, setting, week.jobs)
     last = max(job.submitted_at + job.run_seconds for job in week.jobs)
     most = PATIENCE * max(last, sum(job.gpus * job.run_seconds for job in week.jobs) / week.work.gpus)
     ran = live(week, setting, most)
     return Compared(
-        setting=setting, simulated=alone, with_launches=simulated(week, setting, ran.beside_seconds), live=ran
+        setting=setting, simulated=alone, as_arrived=simulated(week, setting, ran.arrived, ran.beside_seconds), live=ran
     )
 
 
 def print_compared(title: str, rows: Sequence[Compared]) -> None:
     table = Table(title=title, title_justify="left", title_style="bold")
     for column in (
-        "policy", "simulated: mean / p99", "… with launches", "live", "live ÷ simulated", "… ÷ with launches",
+        "policy", "simulated: mean / p99", "as it arrived", "live", "live ÷ simulated", "÷ as it arrived",
         "preemptions", "beside the work", "latest submission", "estimates: before p50 / p90, error", "processor time",
     ):  # fmt: skip
         table.add_column(column, justify="left" if column == "policy" else "right", overflow="fold")
@@ -339,11 +352,11 @@ def print_compared(title: str, rows: Sequence[Compared]) -> None:
         table.add_row(
             row.setting.name,
             _times(row.simulated),
-            _times(row.with_launches),
+            _times(row.as_arrived),
             _times(ran.completed),
             f"{ran.completed.mean / row.simulated.mean:.3f}",
-            f"{ran.completed.mean / row.with_launches.mean:.3f}",
-            f"{row.simulated.preemptions}, {row.with_launches.preemptions}, {ran.completed.preemptions}",
+            f"{ran.completed.mean / row.as_arrived.mean:.3f}",
+            f"{row.simulated.preemptions}, {row.as_arrived.preemptions}, {ran.completed.preemptions}",
             f"{ran.beside_seconds * 1000:.0f} ms",
             f"{ran.late_seconds:.2f} s",
             _estimates(ran.estimates),
