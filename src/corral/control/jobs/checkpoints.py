@@ -70,16 +70,21 @@ def note_saved(work: Work, seen: Sequence[Saved]) -> None:
 def _after_save(work: Work, job: Job, at: float | None) -> Job:
     """The job after its last checkpoint is known to be of that time."""
     after = replace(job, checkpointed_at=at)
-    is_requeued = job.state.is_active and job.attained_seconds > 0
-    if at is None or not is_requeued or (job.started_at is not None and at >= job.started_at):
+    if at is None or not _has_ended_since(job, at):
         return after
     began = [(one.started_at, one.ended_at or at) for one in work.tx.attempts.of_job(job.id) if one.started_at]
-    earlier = max(((since, until) for since, until in began if since <= at), default=None)
-    if earlier is None:
-        return after
-    since, until = earlier
+    since, until = max(((since, until) for since, until in began if since <= at), default=(at, at))
     after = replace(after, saved_seconds=saved_before(job, since, min(at, until)))
     return predicted(work.state.run_times, after) if after.state is JobState.QUEUED else after
+
+
+def _has_ended_since(job: Job, at: float) -> bool:
+    """Whether the attempt that saved at that time has ended, and what it saved shortens the next one."""
+    if job.state.is_active:
+        # Before the owner started the job, its attempts do not count.
+        return job.attained_seconds > 0 and (job.started_at is None or at < job.started_at)
+    # A completed job starts from the beginning when it is started again.
+    return job.state in (JobState.FAILED, JobState.STOPPED)
 
 
 def job_to_save(work: Work, caller: Caller, ref: str) -> Job:
