@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,28 +55,31 @@ def live_server(
     virtual_nodes: str | None = "11x4xA10",
     home: Path | None = None,
     settings: str = "",
+    scheduling: Mapping[str, object] | None = None,
     program: str = "corral.cli.main",
+    is_piped: bool = False,
     **environ: str,
 ) -> Iterator[LiveServer]:
-    """`settings` are further lines of corral.yaml. A `program` other than corral is connected by pipes."""
+    """`settings` are further lines of corral.yaml, `scheduling` keys of that section. A `program` that
+    `is_piped` has pipes as its standard input and output."""
     with tempfile.TemporaryDirectory(prefix="corral-bench-") as scratch:
         home = home or Path(scratch)
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         config = home / "bench.yaml"
-        config.write_text(f"scheduling: {{max_queue_size: 1000000}}\n{settings}")
+        section = {"max_queue_size": 1_000_000, **(scheduling or {})}
+        config.write_text(f"scheduling: {json.dumps(section)}\n{settings}")
         env = {**os.environ, "CORRAL_HOME": str(home), "CORRAL_BOOTSTRAP_PASSWORD": PASSWORD, **environ}
         command = [sys.executable, "-m", program, "up", "--port", str(port), "--config", str(config)]
-        is_own = program == "corral.cli.main"
         if virtual_nodes is not None:
             command += ["--virtual-nodes", virtual_nodes]
         with (home / "server.log").open("wb") as log:
             process = subprocess.Popen(
                 command,
                 env=env,
-                stdin=None if is_own else subprocess.PIPE,
-                stdout=log if is_own else subprocess.PIPE,
+                stdin=subprocess.PIPE if is_piped else None,
+                stdout=subprocess.PIPE if is_piped else log,
                 stderr=log,
             )
         url = f"http://127.0.0.1:{port}"

@@ -290,7 +290,7 @@ def main() -> None:
         home = Path(scratch)
         names = fill(home, size)
         begun = time.perf_counter()
-        with live_server(home=home, virtual_nodes=None, program="benchmarks.still_server") as server:
+        with live_server(home=home, virtual_nodes=None, program="benchmarks.still_server", is_piped=True) as server:
             rows = [Row(what="ready after", value=f"{time.perf_counter() - begun:.1f} s", target="≤ 20 s")]
             print("at rest …", flush=True)
             rows += at_rest(server)

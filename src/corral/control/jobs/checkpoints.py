@@ -14,7 +14,9 @@ from corral.control.live.unit_of_work import SYSTEM, Caller, Work
 from corral.control.ports import Checkpoints, LaunchOrder, SavedWork
 from corral.control.records import JobSpec
 from corral.control.system.policies import CheckpointPolicy
+from corral.core.jobs.progress import saved_before
 from corral.core.model import Job, JobState
+from corral.core.scheduling.forecast.run_time_model import predicted
 
 INTERVAL = "CORRAL_CHECKPOINT_INTERVAL_SECONDS"
 KEEP = "CORRAL_CHECKPOINT_KEEP"
@@ -53,15 +55,36 @@ def resuming(order: LaunchOrder, saved: SavedWork | None) -> LaunchOrder:
 
 
 def note_saved(work: Work, seen: Sequence[Saved]) -> None:
-    """Keep when programs last saved. It changes no plan of its own: what would be lost is looked up when it matters."""
+    """Keep when programs last saved. For a running attempt it changes no plan of its own: what would be lost is looked
+    up when it matters. A checkpoint of an attempt that has ended shortens what is left of its job."""
     for saved in seen:
         job = work.jobs.get(saved.job_id)
         if job is None or job.checkpointed_at == saved.at:
             continue
-        work.jobs.edit(job, replace(job, checkpointed_at=saved.at))
+        work.jobs.edit(job, _after_save(work, job, saved.at))
         if saved.at is not None and saved.at > (job.checkpointed_at or 0.0):
             detail = {"attempt": job.attempt, "at": saved.at}
             work.record(SYSTEM, "job.checkpointed", job.id, owner=job.user, detail=detail)
+
+
+def _after_save(work: Work, job: Job, at: float | None) -> Job:
+    """The job after its last checkpoint is known to be of that time."""
+    after = replace(job, checkpointed_at=at)
+    if at is None or not _has_ended_since(job, at):
+        return after
+    began = [(one.started_at, one.ended_at or at) for one in work.tx.attempts.of_job(job.id) if one.started_at]
+    since, until = max(((since, until) for since, until in began if since <= at), default=(at, at))
+    after = replace(after, saved_seconds=saved_before(job, since, min(at, until)))
+    return predicted(work.state.run_times, after) if after.state is JobState.QUEUED else after
+
+
+def _has_ended_since(job: Job, at: float) -> bool:
+    """Whether the attempt that saved at that time has ended, and what it saved shortens the next one."""
+    if job.state.is_active:
+        # Before the owner started the job, its attempts do not count.
+        return job.attained_seconds > 0 and (job.started_at is None or at < job.started_at)
+    # A completed job starts from the beginning when it is started again.
+    return job.state in (JobState.FAILED, JobState.STOPPED)
 
 
 def job_to_save(work: Work, caller: Caller, ref: str) -> Job:

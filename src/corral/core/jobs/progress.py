@@ -35,3 +35,10 @@ def saved(job: Job) -> float:
         return 0.0
     before = job.saved_seconds + job.ran_seconds
     return before if job.started_at is None else before + max(0.0, job.checkpointed_at - job.started_at)
+
+
+def saved_before(job: Job, attempt_began: float, at: float) -> float:
+    """Like `saved`, for a queued job whose ended attempt is found to have saved at that time. Many programs save only
+    when they are warned, so that their last checkpoint is found after the end."""
+    known = attempt_began if job.checkpointed_at is None else max(attempt_began, job.checkpointed_at)
+    return job.saved_seconds + max(0.0, at - known)

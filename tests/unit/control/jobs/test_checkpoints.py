@@ -119,6 +119,16 @@ def test_the_time_stays_over_attempts(desk: Desk) -> None:
     assert desk.job(job.id).checkpointed_at == 990.0
 
 
+def test_what_a_stopped_job_saved_at_last_counts_when_it_is_started_again(desk: Desk) -> None:
+    (stopped, completed) = desk.started(draft("training"), draft("evaluation"))
+    desk.now += 60
+    desk.do(jobs.stop, ANN, stopped.id)
+    for job in (stopped, completed):
+        desk.hear(desk.job(job.id), ENDED, EndReason.EXIT_CODE, exit_code=0)
+        desk.do(note_saved, [Saved(job_id=job.id, at=desk.now - 5)])
+    assert [desk.job(job.id).saved_seconds for job in (stopped, completed)] == [55.0, 0.0]
+
+
 # -------------------------------------------------------------------------------------------- asking
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from corral.control.jobs import jobs
+from corral.control.jobs.checkpoints import Saved, note_saved
 from corral.control.ports import AttemptPhase, Store
 from corral.control.scheduling import views
 from corral.control.system.policies import Policies
@@ -78,6 +79,30 @@ def test_a_preempted_job_has_the_rest_before_it(desk: Desk) -> None:
     desk.cycle()
     desk.hear(desk.job(job.id), AttemptPhase.RUNNING)
     desk.now += 40
+    desk.hear(desk.job(job.id), AttemptPhase.ENDED, EndReason.EXIT_CODE, exit_code=0)
+    (next_one,) = desk.submit(draft("sweep-10", gpus=2))
+    assert stored_prediction(desk, next_one) == (100.0, 100.0, 4, "ann's sweep-# on 2 GPUs")
+
+
+def test_a_checkpoint_that_is_found_after_the_end_of_its_attempt_counts(desk: Desk) -> None:
+    """Programs save when they are warned, and end: their directories are read afterwards."""
+    for number in range(3):
+        ran(desk, f"sweep-{number}", 100.0)
+    (job,) = desk.started(draft("sweep-9", gpus=2))
+    desk.now += 60
+    preempted = StopRequested(at=desk.now, reason=EndReason.PREEMPTED)
+    stopping = desk.do(lambda work: work.jobs.advance(desk.job(job.id), preempted))
+    queued = desk.do(lambda work: work.jobs.advance(stopping, Ended(at=work.now, reason=EndReason.EXIT_CODE)))
+    assert queued.saved_seconds == 0.0
+    for _ in range(2):
+        desk.do(note_saved, [Saved(job_id=job.id, at=desk.now)])
+        assert desk.job(job.id).saved_seconds == 60.0
+    assert stored_prediction(desk, queued) == (40.0, 40.0, 3, "ann's sweep-# on 2 GPUs")
+    desk.cycle()
+    desk.hear(desk.job(job.id), AttemptPhase.RUNNING)
+    desk.now += 40
+    desk.do(note_saved, [Saved(job_id=job.id, at=desk.now - 10)])
+    assert desk.job(job.id).saved_seconds == 60.0, "the present attempt has not ended"
     desk.hear(desk.job(job.id), AttemptPhase.ENDED, EndReason.EXIT_CODE, exit_code=0)
     (next_one,) = desk.submit(draft("sweep-10", gpus=2))
     assert stored_prediction(desk, next_one) == (100.0, 100.0, 4, "ann's sweep-# on 2 GPUs")
