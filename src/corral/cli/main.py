@@ -62,7 +62,7 @@ class SectionedGroup(HabitGroup):
             typer.echo("Aborted.", err=True)
             code = 1
         except typer.TyperException as error:
-            _show_usage_error(error, self._path(typed), as_json=_asks_for_json(typed))
+            _show_usage_error(error, self._path(typed), typed)
             code = error.exit_code
         sys.exit(code if isinstance(code, int) else 0)
 
@@ -161,12 +161,13 @@ def _asks_for_json(typed: Sequence[str]) -> bool:
     return re.search(r"(^| )(-o ?|--output[ =])json( |$)", own) is not None
 
 
-def _show_usage_error(error: typer.TyperException, path: str, *, as_json: bool) -> None:
+def _show_usage_error(error: typer.TyperException, path: str, typed: Sequence[str]) -> None:
+    as_json = _asks_for_json(typed)
     message = error.format_message()
     if message.startswith("Usage:"):  # a group without a command: its help is the message
         typer.echo(problem(WrongUsage("a command is missing")) if as_json else message, err=True)
         return
-    found = usage_error(error, path)
+    found = usage_error(error, path, typed)
     typer.echo(problem(found) if as_json else readable(found), err=True)
 
 

@@ -57,8 +57,8 @@ def test_a_reservation_is_made_shown_changed_and_deleted(operator: Person) -> No
 
 
 def test_mistakes_are_refused_with_what_would_be_right(operator: Person) -> None:
-    assert "say for whom" in operator.run("reservation", "create", "demo", "--gpus", "1", code=2).err
-    assert "say how many GPUs" in operator.run("reservation", "create", "demo", "--user", "operator", code=2).err
+    assert "--user is missing" in operator.run("reservation", "create", "demo", "--gpus", "1", code=2).err
+    assert "--gpus is missing" in operator.run("reservation", "create", "demo", "--user", "operator", code=2).err
     bad = operator.run("reservation", "create", "demo", "--gpus", "1", "--user", "operator", "--until", "soon", code=2)
     assert "--until: 'soon' is not a time" in bad.err
     assert "nothing to change" in operator.run("reservation", "edit", "demo", code=2).err

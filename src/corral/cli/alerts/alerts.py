@@ -121,7 +121,7 @@ def _value(value: float, unit: str) -> str:
 @command(app, "ack", examples=["corral alert ack 12", 'corral alert ack 12 13 --note "fans are ordered"'])
 def ack(
     terminal: Terminal,
-    alerts: Annotated[list[int], typer.Argument(metavar="ALERT…", help="Numbers from `corral alert ls`.")],
+    alerts: Annotated[list[int], typer.Argument(metavar="ALERT", help="Numbers from `corral alert ls`.")],
     note: Annotated[str, typer.Option(help="What you do about the alert.")] = "",
 ) -> None:
     """Acknowledge alerts: you take care of them (operators)."""

@@ -13,6 +13,7 @@ import typer
 from corral.cli.datasets import dataset_texts
 from corral.cli.jobs.files import progress_of
 from corral.cli.terminal import formats
+from corral.cli.terminal.arguments import seconds
 from corral.cli.terminal.failures import Refused, WrongUsage
 from corral.cli.terminal.terminal import Terminal, YesOption, command
 from corral.core.counts import counted
@@ -348,16 +349,11 @@ def gc(
     ] = "1d",
 ) -> None:
     """Remove data that no version needs any more (operators). Without --yes only shows what would be removed."""
-    from corral.core.quantities import parse_duration
-
     if yes and dry_run:
         raise WrongUsage("--dry-run and --yes exclude each other")
-    try:
-        seconds = parse_duration(grace)
-    except ValueError as error:
-        raise WrongUsage(f"--grace: {error}") from None
+    grace_seconds = seconds("--grace", grace)
     with terminal.client() as client:
-        begun = client.datasets.collect(target, dry_run=not yes, grace_seconds=seconds)
+        begun = client.datasets.collect(target, dry_run=not yes, grace_seconds=grace_seconds)
         operation = wait_for(terminal, client, begun, "collecting")
     _check(operation, "the collection")
     terminal.answer(operation, dataset_texts.collected(target, operation["result"] or {}))

@@ -114,7 +114,7 @@ def edit_flavor(
 @command(flavor_app, "rm", examples=["corral flavor rm a100", "corral flavor rm old older"])
 def rm_flavors(
     terminal: Terminal,
-    names: Annotated[list[str], typer.Argument(metavar="FLAVOR…", help="All of them or none are deleted.")],
+    names: Annotated[list[str], typer.Argument(metavar="FLAVOR", help="All of them or none are deleted.")],
     yes: YesOption = False,
 ) -> None:
     """Delete flavors that no package uses (operators)."""
@@ -212,7 +212,7 @@ def edit_package(
 @command(package_app, "rm", examples=["corral package rm a100-x1", "corral package rm old older"])
 def rm_packages(
     terminal: Terminal,
-    names: Annotated[list[str], typer.Argument(metavar="PACKAGE…", help="All of them or none are deleted.")],
+    names: Annotated[list[str], typer.Argument(metavar="PACKAGE", help="All of them or none are deleted.")],
     yes: YesOption = False,
 ) -> None:
     """Delete packages (operators). Jobs that were submitted with them are not changed."""

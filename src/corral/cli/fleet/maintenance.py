@@ -125,9 +125,9 @@ def create(
 ) -> None:
     """Plan maintenance: nodes are drained before it and take jobs again after it (operators)."""
     if not node:
-        raise WrongUsage("say which nodes", hint="Give --node, once for each.")
+        raise WrongUsage("--node is missing", hint="Give it once for each node.")
     if until is None:
-        raise WrongUsage("say until when", hint="Give --until.")
+        raise WrongUsage("--until is missing", hint="Give an end, such as 23:30, or a length, such as 2h.")
     body = {"name": name, "nodes": node, **_given(terminal, since, until, every, drain_before, note)}
     if preview:
         show_preview(terminal, node, body.get("since"))

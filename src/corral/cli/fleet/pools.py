@@ -140,7 +140,7 @@ def move_gpus(
     terminal: Terminal,
     name: PoolArgument,
     gpus: Annotated[
-        list[str] | None, typer.Argument(metavar="GPU...", help="Their ids, as `corral gpus` lists them.")
+        list[str] | None, typer.Argument(metavar="GPU", help="Their ids, as `corral gpus` lists them.")
     ] = None,
     gpu: GpuOption = None,
     node: NodeOption = None,
@@ -157,7 +157,7 @@ def move_gpus(
 @command(app, "rm", examples=["corral pool rm big", "corral pool rm -y big small"])
 def rm(
     terminal: Terminal,
-    names: Annotated[list[str], typer.Argument(metavar="POOL...", help="Names of pools.")],
+    names: Annotated[list[str], typer.Argument(metavar="POOL", help="Names of pools.")],
     yes: YesOption = False,
 ) -> None:
     """Delete pools without group and jobs; their GPUs move to the pool default (operators)."""

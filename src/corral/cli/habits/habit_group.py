@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable
 from typing import Any
 
 from corral.cli.habits.aliases import NOT_SUGGESTED, VERBS, first_word
@@ -41,5 +42,11 @@ def own_verb(typed: str, known: Any) -> str | None:
 
 def suggestion(typed: str, known: Any) -> str | None:
     """A command with a similar name. Commands that end or delete something are not suggested."""
-    harmless = [name for name, entry in known.items() if name not in NOT_SUGGESTED and not entry.hidden]
-    return next(iter(difflib.get_close_matches(typed, harmless, n=1, cutoff=0.7)), None)
+    return similar(typed, [name for name, entry in known.items() if name not in NOT_SUGGESTED and not entry.hidden])
+
+
+def similar(typed: str, names: Iterable[str]) -> str | None:
+    """The name that was probably meant. Leading dashes do not make two names similar."""
+    plain = {name.lstrip("-"): name for name in names}
+    close = difflib.get_close_matches(typed.lstrip("-"), list(plain), n=1, cutoff=0.7)
+    return plain[close[0]] if close else None

@@ -14,8 +14,9 @@ _OPERATORS = "Operators list them with"
 
 _COMMANDS: Mapping[str, str] = {
     "alert": "corral alert ls --all",
-    "app": "corral app ls",
+    "app": "corral app known",
     "array": "corral jobs -a",
+    "cluster": "corral cluster ls",
     "dataset target": "corral target ls",
     "dataset": "corral dataset ls",
     "flavor": "corral flavor ls",
@@ -67,6 +68,8 @@ def listing(message: str, command: str) -> str:
         if noun in _COMMANDS:
             return f"`{_COMMANDS[noun]}` lists them."
         return f"{_OPERATORS} `{_OF_OPERATORS[noun]}`."
+    if message.startswith("you have no channel "):
+        return "`corral inbox channels` lists yours."
     if found := _PART.match(message):
         shown = "show" if found["noun"] == "job" else "dataset show"
         if message.endswith(" in its output directory"):

@@ -46,11 +46,24 @@ def _made_quick(params: list[Any]) -> list[Any]:
     for param in params:
         if "get_runtime_param" not in vars(param):
             param.get_runtime_param = _constant(_QuickCoercion(param.get_runtime_param))
+            _name_values(param)
     return params
 
 
-def _constant(value: Any) -> Callable[[], Any]:
-    return lambda: value
+def _name_values(param: Any) -> None:
+    """Name the value of an option in the help, as in `--queue QUEUE`, and an argument without its type in Python."""
+    if param.param_type_name == "argument":
+        param.display_type_rich = _constant(None)
+        name = param.display_name_raw
+        name = name[1:-1] if name.startswith("[") and name.endswith("]") else name
+        shown = name + ("..." if param.nargs != 1 and "..." not in name else "")
+        param.get_usage_pieces = _constant([shown if param.required else f"[{shown}]"])
+    elif param.metavar is None and param.type_descriptor.annotation is str:
+        param.metavar = str(param.name).upper().replace("_", "-")
+
+
+def _constant(value: Any) -> Callable[..., Any]:
+    return lambda *_, **__: value
 
 
 class QuickCommand(TyperCommand):

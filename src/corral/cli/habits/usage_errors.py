@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import typer
 
-from corral.cli.habits.habit_group import TYPED_VERB, suggestion
+from corral.cli.habits.aliases import VERBS
+from corral.cli.habits.foreign_flags import hint_for
+from corral.cli.habits.habit_group import TYPED_VERB, similar, suggestion
 from corral.cli.terminal.failures import WrongUsage, flag_of
 
 #: Kinds of validation errors, as pydantic names them, with the sentence for each.
@@ -31,73 +32,18 @@ _CHOICES = re.compile(r"'(?P<typed>.*)' is not one of (?P<choices>.*?)\.?$")
 _COMMAND = re.compile(r"No such command '(?P<typed>.*)'\.")
 _EXTRA = re.compile(r"Got unexpected extra argument\(s\) \((?P<words>.*)\)")
 _NEEDS_VALUE = re.compile(r"Option '(?P<flag>.*)' requires an argument")
-_TAIL = ("--tail", "Use --tail N.")
-_NODES = ("--nodes", "Use --nodes N: a job has one instance on each node.")
-_FILTERS = ("--queue", "There are no namespaces; --queue and --user filter lists.")
-_SEARCH = ("--search", "Use --search TEXT to filter the list.")
-_GPUS = ("--gpus", "Use --gpus N: they count on each node.")
-_CPUS = ("--cpus", "Use --cpus N: they count on each node.")
-_MEMORY = ("--memory", "Use --memory SIZE, such as 16GiB.")
-_QUEUE = ("--retries", "Use --queue for the queue of a job.")
-_ATTEMPT = ("--attempt", "Use --attempt N for the log of an earlier attempt.")
-_TIME = ("--retries", "Use --time, such as 2h.")
-_NO_TIMES = ("--tail", "Lines of a log have no times; --tail N begins with the last N lines.")
-_NAME = ("--retries", "Use --name NAME.")
-_BACKGROUND = ("--retries", "A job always runs in the background; `corral run` waits for it.")
-_MOUNT = ("--mount", "Use --mount VOLUME:/path.")
-_STAYS = ("--retries", "A job stays until `corral rm`; retention removes old ones.")
-_TERMINAL = ("--retries", "Use `corral workbench` for work at a terminal.")
-_SHELL = ("--rank", "`corral shell` is interactive by itself.")
-#: Flags of other tools, each with an option and a hint; the first one whose option the command has is shown.
-FOREIGN_FLAGS: Mapping[str, tuple[tuple[str, str], ...]] = {
-    "-n": (_TAIL, _NODES, _FILTERS),
-    "-N": (_NODES,),
-    "-G": (_GPUS,),
-    "-c": (_CPUS,),
-    "--ntasks": (_NODES,),
-    "--lines": (_TAIL,),
-    "--namespace": (_FILTERS,),
-    "-l": (_SEARCH, ("--label", "Use --label NAME=VALUE for nodes with a label.")),
-    "--selector": (_SEARCH,),
-    "--gres": (("--model", "Use --gpus N and --model MODEL."),),
-    "--gpus-per-node": (_GPUS,),
-    "--gpus-per-task": (_GPUS,),
-    "--cpus-per-task": (_CPUS,),
-    "--mem": (_MEMORY,),
-    "-m": (_MEMORY,),
-    "-p": (_QUEUE, _ATTEMPT),
-    "--partition": (_QUEUE,),
-    "--previous": (_ATTEMPT,),
-    "--since": (_NO_TIMES,),
-    "--timestamps": (_NO_TIMES,),
-    "-t": (_TIME, _NO_TIMES),
-    "-J": (_NAME,),
-    "--job-name": (_NAME,),
-    "--dependency": (("--after", "Use --after JOB."),),
-    "-d": (_BACKGROUND,),
-    "--detach": (_BACKGROUND,),
-    "--rm": (_STAYS,),
-    "-e": (("--env", "Use --env NAME=VALUE."),),
-    "-i": (_TERMINAL, _SHELL),
-    "-it": (_TERMINAL, _SHELL),
-    "-v": (_MOUNT,),
-    "--volume": (_MOUNT,),
-    "-u": (("--mine", "Use --user NAME."),),
-    "--me": (("--mine", "Use --mine."),),
-    "--format": (("--columns", "Use -o json|yaml|csv|name, and --columns A,B."),),
-}
-#: The same for commands that ask a question.
-QUESTION_FLAGS = dict.fromkeys(("-f", "--force"), (("--yes", "Use -y to skip the question."),))
+_NEGATIVE = re.compile(r"-\d+")
 
 
-def usage_error(error: typer.TyperException, path: str = "corral") -> WrongUsage:
-    """The error as one sentence with one hint. `path` is the command, where the error does not know it."""
+def usage_error(error: typer.TyperException, path: str = "corral", typed: Sequence[str] = ()) -> WrongUsage:
+    """The error as one sentence with one hint. `path` is the command, where the error does not know it, and `typed` the
+    command line."""
     ctx: Any = getattr(error, "ctx", None)
     text = str(getattr(error, "message", "") or error.format_message())
     path = ctx.command_path if ctx is not None else path
     explained = f"`{path} --help` explains it."
     if option := getattr(error, "option_name", ""):
-        return _about_option(option, text, ctx, explained)
+        return _about_option(option, text, ctx, explained, typed)
     if found := _COMMAND.match(text):
         return _unknown_command(found["typed"], ctx, path)
     if found := _EXTRA.match(text):
@@ -112,16 +58,22 @@ def usage_error(error: typer.TyperException, path: str = "corral") -> WrongUsage
     return _bad_value(error, flag, text, explained)
 
 
-def _about_option(option: str, text: str, ctx: Any, explained: str) -> WrongUsage:
+def _about_option(option: str, text: str, ctx: Any, explained: str, typed: Sequence[str]) -> WrongUsage:
     if found := _NEEDS_VALUE.match(text):
         return WrongUsage(f"{found['flag']}: the value is missing", hint=explained)
     if text and not text.startswith("No such option"):
         return WrongUsage(_sentence(text), hint=explained)
+    if _NEGATIVE.fullmatch(option):
+        return WrongUsage(f"{option}: there is no such option", hint="A negative number as an argument comes after --.")
     known = [name for param in getattr(getattr(ctx, "command", None), "params", ()) for name in param.opts]
-    close = difflib.get_close_matches(option, [name for name in known if name.startswith("--")], n=1, cutoff=0.7)
-    foreign = {**FOREIGN_FLAGS, **QUESTION_FLAGS}.get(option, ())
-    hint = next((text for needed, text in foreign if needed in known), "")
-    hint = hint or (f"Did you mean {close[0]}?" if close else explained)
+    long = [name for name in known if name.startswith("--")]
+    # the parser reads `-gpus` as the letters -g -p -u -s
+    one_dash = next((word for word in typed if word.startswith(option) and f"-{word.partition('=')[0]}" in long), None)
+    if one_dash is not None and not option.startswith("--"):
+        name = one_dash.partition("=")[0]
+        return WrongUsage(f"{name}: there is no such option", hint=f"Did you mean -{name}?")
+    close = similar(option, long)
+    hint = hint_for(option, known) or (f"Did you mean {close}?" if close else explained)
     return WrongUsage(f"{option}: there is no such option", hint=hint)
 
 
@@ -150,8 +102,11 @@ def _one_too_many(words: str, ctx: Any, path: str, explained: str) -> WrongUsage
 
 
 def _unknown_command(typed: str, ctx: Any, path: str) -> WrongUsage:
-    close = suggestion(typed, getattr(getattr(ctx, "command", None), "commands", {}))
+    known = getattr(getattr(ctx, "command", None), "commands", {})
+    close = suggestion(typed, known)
     hint = f"Did you mean `{path} {close}`?" if close else f"`{path} --help` lists the commands."
+    if close is None and path != "corral" and "show" in known and typed not in VERBS:
+        hint = f"`{path} show {typed}` shows one; `{path} --help` lists the commands."
     return WrongUsage(f"{typed}: there is no such command", hint=hint)
 
 
@@ -164,14 +119,18 @@ def _bad_value(error: typer.TyperException, flag: str, text: str, explained: str
     text = text.removeprefix("Value error, ")
     if found := _CHOICES.search(text):
         choices = found["choices"].replace("'", "")
-        return WrongUsage(f"{flag}: {found['typed']!r} is not one of the choices", hint=f"Choose one of {choices}.")
+        hint = f"Choose one of {choices}."
+        if flag == "--output" and re.search(r"[./]", found["typed"]):
+            hint = f"-o is the format of the answer: {choices}; `corral logs JOB` has the output of a job."
+        return WrongUsage(f"{flag}: {found['typed']!r} is not one of the choices", hint=hint)
     return WrongUsage(f"{flag}: {_sentence(text)}", hint=explained)
 
 
 def _example(ctx: Any) -> str:
     epilog = str(getattr(getattr(ctx, "command", None), "epilog", None) or "")
     lines = [line.strip() for line in epilog.splitlines() if line.strip().startswith("corral ")]
-    return lines[0] if lines else ""
+    # the explanation behind an example is left out
+    return lines[0].partition("   ")[0] if lines else ""
 
 
 def _sentence(text: str) -> str:

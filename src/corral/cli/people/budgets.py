@@ -218,9 +218,9 @@ def price_set(
         known = next((price for price in client.budgets.prices()["items"] if price["model"] == model), None)
         body: dict[str, Any] = {"model": model, **(known or {})}
         if weight is not None:
-            body["weight_micro"] = _micro("--weight", weight)
+            body["weight_micro"] = _positive("--weight", weight)
         if money is not None:
-            body["money_micro"] = _micro("--money", money)
+            body["money_micro"] = _positive("--money", money)
         if currency is not None:
             client.budgets.set_currency(currency)
         view = client.budgets.set_price(body)
@@ -264,7 +264,14 @@ def _micro(flag: str, text: str) -> int:
 
 
 def _limit(flag: str, text: str) -> int | None:
-    return None if text == NO_LIMIT else _micro(flag, text)
+    return None if text == NO_LIMIT else _positive(flag, text)
+
+
+def _positive(flag: str, text: str) -> int:
+    micro = _micro(flag, text)
+    if micro < 0:
+        raise WrongUsage(f"{flag}: must be at least 0, got {text}")
+    return micro
 
 
 def _text(micro: int | None) -> str:

@@ -95,7 +95,7 @@ def edit_group(
 def assign_group(
     terminal: Terminal,
     name: NameArgument,
-    users: Annotated[list[str], typer.Argument(metavar="USER...", help="Users to put into the group.")],
+    users: Annotated[list[str], typer.Argument(metavar="USER", help="Users to put into the group.")],
 ) -> None:
     """Put users into a permission group, all of them or none."""
     with terminal.client() as client:

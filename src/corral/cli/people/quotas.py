@@ -21,6 +21,7 @@ app = typer.Typer(help="See quotas; set them (operators).", no_args_is_help=True
 top = typer.Typer()
 
 KINDS = ("workbench", "training", "distributed", "preset")
+VOLUME_TYPES = ("block", "filesystem", "local", "object")
 
 
 @command(app, "show", examples=["corral quota show", "corral quota show maria -o json"])
@@ -101,6 +102,8 @@ def set_quota(
         quota["volumes"] = _volume_limits(volume)
     if not quota:
         raise WrongUsage("nothing to set", hint="Give --gpus, --cpus, --memory or --volume.")
+    if kind not in KINDS:
+        raise WrongUsage(f"--kind: there is no kind {kind!r}", hint=f"Choose one of {', '.join(KINDS)}.")
     names = _users(user, users, all_users=all_users)
     with terminal.client() as client:
         views = client.quotas.edit(names, quota)
@@ -162,7 +165,7 @@ def scores(
 def _users(user: str | None, users: str | None, *, all_users: bool) -> Sequence[str] | None:
     """The users whose quota is changed; None means all users."""
     if (user is not None) + (users is not None) + all_users != 1:
-        raise WrongUsage("say whose quota it is", hint="Give one of USER, --users A,B and --all.")
+        raise WrongUsage("a quota needs exactly one of USER, --users and --all")
     if all_users:
         return None
     names = [user] if user is not None else [name.strip() for name in (users or "").split(",")]
@@ -208,6 +211,10 @@ def _volume_limits(given: Sequence[str]) -> dict[str, int | None]:
         kind, equals, size = text.partition("=")
         if not equals:
             raise WrongUsage(f"--volume: expected TYPE=SIZE, got {text!r}")
+        if kind not in VOLUME_TYPES:
+            raise WrongUsage(
+                f"--volume: there is no type {kind!r} of volumes", hint=f"Choose one of {', '.join(VOLUME_TYPES)}."
+            )
         limits[kind] = _bytes("--volume", size)
     return limits
 

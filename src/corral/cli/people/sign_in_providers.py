@@ -224,7 +224,7 @@ def people(
 def onboard(
     terminal: Terminal,
     id: IdArgument,
-    logins: Annotated[list[str], typer.Argument(metavar="WHO...", help="Logins or subjects from `provider people`.")],
+    logins: Annotated[list[str], typer.Argument(metavar="WHO", help="Logins or subjects from `provider people`.")],
     group: GroupOption = None,
     operator: Annotated[
         list[str] | None, typer.Option("--operator", metavar="WHO", help="One of them becomes an operator; repeatable.")

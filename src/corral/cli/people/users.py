@@ -149,7 +149,7 @@ def edit_user(
 @command(user_app, "rm", examples=["corral user rm maria", "corral user rm -y maria sven"])
 def delete_user(
     terminal: Terminal,
-    names: Annotated[list[str], typer.Argument(metavar="USER...", help="Names of users.")],
+    names: Annotated[list[str], typer.Argument(metavar="USER", help="Names of users.")],
     yes: YesOption = False,
 ) -> None:
     """Delete users who have no active job; each gets its own result."""

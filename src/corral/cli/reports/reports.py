@@ -167,7 +167,7 @@ def get(terminal: Terminal, report: ReportArgument, form: FormatOption = "html",
 @command(app, "rm", examples=["corral report rm r-0a1b2c3d4e"])
 def rm(
     terminal: Terminal,
-    reports: Annotated[list[str], typer.Argument(metavar="REPORT…", help="One or more ids.")],
+    reports: Annotated[list[str], typer.Argument(metavar="REPORT", help="One or more ids.")],
     yes: YesOption = False,
 ) -> None:
     """Delete reports and their files."""
@@ -277,7 +277,7 @@ def schedule_edit(
 @command(schedule_app, "rm", examples=["corral report schedule rm weekly"])
 def schedule_rm(
     terminal: Terminal,
-    names: Annotated[list[str], typer.Argument(metavar="NAME…", help="One or more schedules.")],
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="One or more schedules.")],
     yes: YesOption = False,
 ) -> None:
     """Delete schedules. The reports that they made stay."""

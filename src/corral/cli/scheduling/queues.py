@@ -12,6 +12,7 @@ import typer
 from corral.cli.jobs.jobs import JobArgument
 from corral.cli.scheduling.estimates import start_text
 from corral.cli.terminal import completion, formats
+from corral.cli.terminal.arguments import seconds
 from corral.cli.terminal.changes import check_changes
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.hints import none_yet
@@ -296,20 +297,13 @@ def whole_or_none(flag: str, text: str) -> int | None:
 
 
 def _seconds(text: str) -> float | None:
-    from corral.core.quantities import parse_duration
-
-    if text == NO_LIMIT:
-        return None
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        raise WrongUsage(f"--max-time: {error}") from error
+    return None if text == NO_LIMIT else seconds("--max-time", text)
 
 
 @command(app, "rm", examples=["corral queue rm night", "corral queue rm night weekend"])
 def rm(
     terminal: Terminal,
-    names: Annotated[list[str], typer.Argument(metavar="QUEUE…", help="All of them or none are deleted.")],
+    names: Annotated[list[str], typer.Argument(metavar="QUEUE", help="All of them or none are deleted.")],
     yes: YesOption = False,
 ) -> None:
     """Delete queues without waiting jobs (operators)."""

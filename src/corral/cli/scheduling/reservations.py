@@ -143,9 +143,9 @@ def create(
 ) -> None:
     """Reserve GPUs: for a window of time, or standing without --until (operators)."""
     if not gpus and not gpu:
-        raise WrongUsage("say how many GPUs, or which", hint="Give --gpus 8, or --gpu ID.")
+        raise WrongUsage("--gpus is missing", hint="Give --gpus 8, or --gpu ID for certain GPUs.")
     if not user and not group:
-        raise WrongUsage("say for whom", hint="Give --user or --group.")
+        raise WrongUsage("--user is missing", hint="Give --user or --group: the GPUs are reserved for their jobs.")
     given = _given(gpus, gpu, model, user, group, lend, note)
     body = {"name": name, "pool": pool, **given, **_window(terminal, since, until)}
     with terminal.client() as client:

@@ -54,7 +54,7 @@ def rm_file(
     """Delete a file of a volume, or an empty directory."""
     target = path.strip("/")
     if not target:
-        raise WrongUsage("say which file", hint="To delete the whole volume: corral volume rm")
+        raise WrongUsage("PATH: it names no file", hint="To delete the whole volume: corral volume rm")
     with terminal.client() as client:
         found = client.volume_files.find(volume)
         if recursive:

@@ -140,7 +140,7 @@ def verify(
 @command(app, "rm", connects=False, examples=["corral backup rm 20260102T030405.678901Z-1a"])
 def rm(
     terminal: Terminal,
-    backups: Annotated[list[str], typer.Argument(metavar="BACKUP...")],
+    backups: Annotated[list[str], typer.Argument(metavar="BACKUP")],
     from_: FromOption = None,
     config: ConfigOption = None,
     home: HomeOption = None,

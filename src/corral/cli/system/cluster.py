@@ -10,6 +10,7 @@ import typer
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Terminal, YesOption, command, default_command
+from corral.client.http.errors import NotFound
 
 if TYPE_CHECKING:
     from corral.client.views import ClusterView, PartStatusView
@@ -63,7 +64,7 @@ def show(
     with terminal.client() as client:
         known = [cluster["name"] for cluster in client.fleet.clusters()]
         if name not in known:
-            raise WrongUsage(f"there is no cluster {name!r}", hint=f"The clusters are: {formats.listed(known)}.")
+            raise NotFound(404, {"detail": f"there is no cluster {name!r}"})
         found = [part for part in client.system.parts() if part["cluster"] == name]
     terminal.table(TITLES, found, lambda part: _row(terminal, part), empty="This cluster has no parts.")
 

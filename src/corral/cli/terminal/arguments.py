@@ -19,6 +19,16 @@ def pairs(flag: str, texts: Sequence[str]) -> dict[str, str]:
     return found
 
 
+def seconds(flag: str, text: str) -> float:
+    """A duration such as 90m."""
+    from corral.core.quantities import parse_duration
+
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise WrongUsage(f"{flag}: {error}") from error
+
+
 def amount(flag: str, value: float) -> float | int:
     """A finite number; a whole number becomes an int, so that messages say 4 and not 4.0."""
     if not math.isfinite(value):

@@ -8,7 +8,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from corral.cli.habits.listings import listing
-from corral.client.http.errors import ApiProblem, ClientError, Forbidden, NotFound, NotSignedIn, ServerUnreachable
+from corral.client.http.errors import (
+    ApiProblem,
+    BadAddress,
+    ClientError,
+    Forbidden,
+    NotFound,
+    NotSignedIn,
+    ServerUnreachable,
+)
 
 REFUSED = 1
 USAGE = 2
@@ -30,6 +38,16 @@ EXIT_CODES = (
 
 #: A field of the API, maybe with a place inside it; places that are named already are left alone.
 _FIELD = re.compile(r"[a-z_]+([.\[][^:]*)?")
+#: A field with a name of several words, in a sentence.
+_MENTIONED = re.compile(r"\b[a-z]+(_[a-z]+)+\b")
+_UNIT = re.compile(r"_(micro|seconds|bytes)$")
+#: Fields of the API whose options have another name.
+_OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
+    "q": ("search", "text"),
+    "duration": ("time",),
+    "address": ("mail",),
+    "kinds": ("kind",),
+}
 #: Options of every command, which set no field of a request.
 _OF_EVERY_COMMAND = ("output", "server", "token", "no_color")
 #: The server's sentence for a request without a token: how programs sign in, which a user of the command need not know.
@@ -48,7 +66,7 @@ class WrongUsage(ClientError):
 
 def exit_code(error: ClientError) -> int:
     match error:
-        case WrongUsage():
+        case WrongUsage() | BadAddress():
             return USAGE
         case ApiProblem() if error.status == BAD_VALUE and error.field_errors:
             return USAGE
@@ -78,7 +96,7 @@ def explained_for(error: ClientError, ctx: Any) -> ClientError:
         return error
     flags = {param.name: flag_of(param) for param in ctx.command.params if param.name not in (None, *_OF_EVERY_COMMAND)}
     named = [
-        {"field": _shown_field(field, message, flags, error.status), "message": message}
+        {"field": _shown_field(field, message, flags, error.status), "message": _in_flags(message, flags)}
         for field, message in error.field_errors
     ]
     changed = {**error.problem, "errors": named}
@@ -86,6 +104,13 @@ def explained_for(error: ClientError, ctx: Any) -> ClientError:
         changed["hint"] = listing(named[0]["message"], ctx.command_path) if len(named) == 1 else explained
         changed["hint"] = changed["hint"] or explained
     return type(error)(error.status, changed)
+
+
+def check_arguments(ctx: Any) -> None:
+    """Raises WrongUsage for an argument that is an empty text: a variable of a script that is not set."""
+    for param in ctx.command.params:
+        if param.param_type_name == "argument" and ctx.params.get(param.name) == "":
+            raise WrongUsage(f"{flag_of(param)} is empty")
 
 
 def _shown_field(field: str, message: str, flags: Mapping[str, str], status: int) -> str:
@@ -102,18 +127,26 @@ def _flag_for(field: str, flags: Mapping[str, str]) -> str:
     if not _FIELD.fullmatch(field):
         return field
     names = re.findall(r"[a-z_]+", field)
-    for name in (names[0], names[-1]):
+    # settings of queues are options of their own; the keys of other mappings are chosen by users
+    for name in (names[-1], names[0]) if names[0] == "queues" else (names[0], names[-1]):
+        plain = _UNIT.sub("", name)
         # a repeatable flag has the singular of its field: --label for labels
-        for spelling in (name, name.removesuffix("s"), f"{name}s"):
+        for spelling in (name, name.removesuffix("s"), f"{name}s", plain, *_OTHER_NAMES.get(name, ())):
             if spelling in flags:
                 return flags[spelling]
     return field
 
 
+def _in_flags(message: str, flags: Mapping[str, str]) -> str:
+    """The message with flags instead of the fields that it mentions, such as --min-gpus for min_gpus."""
+    return _MENTIONED.sub(lambda found: flags.get(found[0], found[0]), message)
+
+
 def flag_of(param: Any) -> str:
     """The long flag of an option, or an argument's name in capitals."""
     long = [name for name in param.opts if name.startswith("--")]
-    return str(long[0] if long else (param.metavar or param.name or "").upper())
+    shown = str(long[0] if long else (param.metavar or param.name or "").upper())
+    return shown.removesuffix("...").removesuffix("…").replace("... ", " or ")
 
 
 def readable(error: ClientError) -> str:

@@ -21,7 +21,7 @@ import typer
 
 from corral.cli.habits.quick_values import QuickCommand
 from corral.cli.terminal import output as outputs
-from corral.cli.terminal.failures import WrongUsage, exit_code, explained_for, problem, readable
+from corral.cli.terminal.failures import WrongUsage, check_arguments, exit_code, explained_for, problem, readable
 from corral.cli.terminal.formats import duration
 from corral.cli.terminal.missing_parts import missing_part
 from corral.cli.terminal.output import Output
@@ -345,6 +345,7 @@ def _with_terminal(function: Callable[..., None], *, shared: Mapping[str, Any]) 
             return
         terminal = Terminal(options, functools.partial(explained_for, ctx=ctx))
         try:
+            check_arguments(ctx)
             if typed.watch:
                 terminal.watching(functools.partial(function, terminal, **arguments))
             else:

@@ -40,7 +40,7 @@ def start(terminal: Terminal, **typed: Any) -> None:
     """Decide every cycle a second time with changed rules, and record the differences. Replaces a running shadow."""
     changes = scenarios.rule_changes(group_of(scenarios.RuleOptions, typed))
     if not changes:
-        raise WrongUsage("nothing is different", hint="Give a change, such as --policy shortest.")
+        raise WrongUsage("a shadow policy needs a changed rule", hint="Give one, such as --policy shortest.")
     with terminal.client() as client:
         view = client.shadow.start(changes)
     terminal.answer(view, f"Shadow policy: {view['words']}. Show it: corral shadow show")

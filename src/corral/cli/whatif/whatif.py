@@ -68,7 +68,7 @@ def whatif(
     if all_policies:
         candidate["all_policies"] = True
     if not candidate:
-        raise WrongUsage("nothing is changed", hint="Say what, such as --policy shortest or --scale 1.5.")
+        raise WrongUsage("a simulation needs a change", hint="Give one, such as --policy shortest or --scale 1.5.")
     body: dict[str, Any] = {"candidate": candidate, "name": name}
     if trace is not None:
         if days is not None or since or until:
@@ -255,7 +255,7 @@ def again(
 @command(app, "rm", examples=["corral whatif rm s-12"])
 def rm(
     terminal: Terminal,
-    simulations: Annotated[list[str], typer.Argument(metavar="SIMULATION…", help="One or more ids.")],
+    simulations: Annotated[list[str], typer.Argument(metavar="SIMULATION", help="One or more ids.")],
     yes: YesOption = False,
 ) -> None:
     """Delete simulations with their results; a running one is cancelled."""

@@ -164,7 +164,7 @@ def ssh(
 @command(app, "rm", examples=["corral workbench rm bench", "corral workbench rm bench old -y"])
 def rm(
     terminal: Terminal,
-    names: Annotated[list[str], typer.Argument(metavar="NAME…", help="Names or ids.")],
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Names or ids.")],
     yes: YesOption = False,
 ) -> None:
     """Delete stopped workbenches for good, with the files in their own directories."""

@@ -40,6 +40,10 @@ class UnexpectedAnswer(ClientError):
         )
 
 
+class BadAddress(ClientError):
+    """The address is not one of a server."""
+
+
 class CredentialsUnreadable(ClientError):
     """The file with the stored tokens cannot be used."""
 

@@ -20,7 +20,14 @@ from urllib.parse import quote, urlsplit
 import httpx
 
 from corral.client.http.creating_paths import CREATING_PATHS
-from corral.client.http.errors import ApiProblem, ClientError, ServerUnreachable, UnexpectedAnswer, problem_of
+from corral.client.http.errors import (
+    ApiProblem,
+    BadAddress,
+    ClientError,
+    ServerUnreachable,
+    UnexpectedAnswer,
+    problem_of,
+)
 from corral.client.http.sse import ServerEvent, parse
 from corral.core.os_errors import reason_of
 
@@ -59,7 +66,7 @@ def _one_address(text: str) -> str:
     except ValueError:
         valid = False
     if not valid or parts.query or parts.fragment:
-        raise ClientError(f"not a server address: {text!r}", hint="Write it like http://127.0.0.1:8470.")
+        raise BadAddress(f"{text!r} is not the address of a server", hint="Write it like http://127.0.0.1:8470.")
     return address
 
 

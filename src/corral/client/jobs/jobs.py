@@ -220,11 +220,13 @@ class Jobs:
         patience: Patience | None = None,
         on_change: Callable[[JobView], None] = lambda view: None,
         first: JobView | None = None,
+        seconds: float | None = None,
     ) -> JobView:
-        """Wait until the job has ended and return it. `on_change` is called with every new state that was seen. The
-        job is polled every few seconds; restarts of the server are waited for. `first` is the job as the caller
-        already knows it."""
+        """Wait until the job has ended, for so long at most, and return it. `on_change` is called with every new state
+        that was seen. The job is polled every few seconds; restarts of the server are waited for. `first` is the job as
+        the caller already knows it."""
         patience = patience or Patience()
+        until = None if seconds is None else time.monotonic() + seconds
         seen = None if first is None else (first["state"], first["attempt"])
         if first is not None:
             patience.reached()
@@ -239,7 +241,7 @@ class Jobs:
                 seen = (view["state"], view["attempt"])
                 patience.reached()
                 on_change(view)
-            if view["state"] in ENDED_STATES:
+            if view["state"] in ENDED_STATES or (until is not None and time.monotonic() >= until):
                 return view
             patience.pause()
 

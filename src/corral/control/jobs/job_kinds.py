@@ -46,6 +46,4 @@ def check_declared(declared: JobKind | None, spec: JobSpec, request: Request) ->
     if declared is None or declared is kind:
         return
     hint = "; corral workbench create makes one" if declared is JobKind.WORKBENCH else ""
-    raise Invalid(
-        f"this is a {kind} job, not a {declared} one: {_WHY[kind]}{hint}. Leave kind out", field="kind", kind=kind
-    )
+    raise Invalid(f"this is a {kind} job, not a {declared} one: {_WHY[kind]}{hint}", field="kind", kind=kind)

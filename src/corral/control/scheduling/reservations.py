@@ -62,7 +62,7 @@ def create(work: Work, caller: Caller, name: str, pool: str, draft: ReservationD
         raise Invalid(f"names that begin with {SHARE_PREFIX} are for the strategy hybrid", field="name", name=name)
     _check_pool(work, pool)
     if draft.count is None and draft.gpu_ids is None:
-        raise Invalid("say how many GPUs, or which", field="gpus")
+        raise Invalid("a reservation needs a number of GPUs, or a list of them", field="gpus")
     empty = Reservation(name=name, pool=pool, gpus=(), since=work.now)
     wanted = ReservationRecord(reservation=empty, created_by=caller.name, created_at=work.now)
     record = _settled(work, wanted, draft)
@@ -278,9 +278,7 @@ def _settled(work: Work, before: ReservationRecord, draft: ReservationDraft) -> 
 def _check_window(wanted: Reservation, now: float) -> None:
     since, until = window_of(wanted)
     if until <= since:
-        raise Invalid(
-            f"it would end {since - until:.0f} seconds before it begins: until must be later than since", field="until"
-        )
+        raise Invalid("the end is not after the beginning", field="until")
     if until <= now:
         raise Invalid(f"it would be over already, {now - until:.0f} seconds ago", field="until")
 

@@ -136,7 +136,7 @@ def start(work: Work, caller: Caller, changes: Mapping[str, Any]) -> ShadowRecor
     require_operator(caller, "run a shadow policy")
     scenario = scenario_of(changes)
     if scenario.is_empty:
-        raise Invalid("nothing is different: a shadow needs other rules", field="queues")
+        raise Invalid("a shadow policy needs a changed rule", field="queues")
     try:
         check(scenario, cluster_now(work.state))
     except BadScenario as error:

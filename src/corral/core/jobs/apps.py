@@ -85,8 +85,8 @@ def app_command(name: str, arguments: tuple[str, ...]) -> tuple[str, ...]:
     app = KNOWN_APPS.get(name)
     if app is None:
         raise ValueError(
-            f"there is no app {name!r}: {', '.join(sorted(KNOWN_APPS))}; any other program is given with its port: "
-            "--port 8080 --app-name demo -- COMMAND"
+            f"there is no app {name!r}; there are: {', '.join(sorted(KNOWN_APPS))}; any other program is "
+            "given with its port: --port 8080 --app-name demo -- COMMAND"
         )
     if arguments[: len(app.command)] == app.command:
         return arguments  # the command of an earlier job, submitted again

@@ -133,9 +133,16 @@ def _location(loc: Sequence[str | int]) -> Location:
 _BRANCHES = frozenset({"int", "float", "str", "bool", "MountBody"})
 
 
+def _plain_number(value: Any) -> Any:
+    """A bound without the decimal point of a whole number."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def _message(error: Any, location: Location, model: type[BaseModel] | None) -> str:
     kind = error["type"]
-    context = error.get("ctx") or {}
+    context = {name: _plain_number(value) for name, value in (error.get("ctx") or {}).items()}
+    if kind in ("string_too_short", "too_short") and context.get("min_length") == 1:
+        return "must not be empty"
     if kind == "extra_forbidden":
         parent = model_at(model, location[:-1]) if model is not None else None
         if parent is None:

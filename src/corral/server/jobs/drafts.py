@@ -122,4 +122,4 @@ def _check_elastic_fields(body: JobCreate) -> None:
     if body.package is not None:
         raise Invalid(f"package {body.package} says it already: leave min_gpus and max_gpus out", field="min_gpus")
     if "gpus" in body.model_fields_set and body.preset is None:
-        raise Invalid("an elastic job says min_gpus and max_gpus: leave gpus out", field="gpus")
+        raise Invalid("an elastic job has min_gpus and max_gpus instead", field="gpus")

@@ -70,7 +70,9 @@ def _parsed(url: str) -> URL:
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
-        raise BadStoreUrl("not a database URL; it looks like sqlite:///path/corral.db or postgresql://…") from None
+        raise BadStoreUrl(
+            "this is not the URL of a database, such as sqlite:///path/corral.db or postgresql://…"
+        ) from None
     if parsed.drivername not in _OPENERS:
         raise BadStoreUrl(f"unknown kind of store {parsed.drivername!r}; known: sqlite, postgresql")
     return parsed

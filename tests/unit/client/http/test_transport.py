@@ -218,6 +218,6 @@ def test_an_address_has_one_spelling(given: str, address: str) -> None:
 
 @pytest.mark.parametrize("given", ["", "ftp://x", "http://", "http://a:99999", "http://a:b", "http://a?x=1"])
 def test_invalid_address_is_reported(given: str) -> None:
-    with pytest.raises(ClientError, match="not a server address") as caught:
+    with pytest.raises(ClientError, match="not the address of a server") as caught:
         server_address(given)
     assert "http://127.0.0.1:8470" in caught.value.hint

@@ -15,5 +15,5 @@ def test_a_job_that_is_submitted_again_has_the_same_command(name: str) -> None:
 
 
 def test_an_unknown_app_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match=r"there is no app 'solitaire': .*tensorboard"):
+    with pytest.raises(ValueError, match=r"there is no app 'solitaire'; there are: .*tensorboard"):
         app_command("solitaire", ())

@@ -19,10 +19,10 @@ SECRET = "hunter-2"
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("", "not a database URL"),
-        ("corral.db", "not a database URL"),
-        (f"{SECRET}@nowhere", "not a database URL"),
-        (f"postgresql://ada:{SECRET}@host:port/corral", "not a database URL"),
+        ("", "not the URL of a database"),
+        ("corral.db", "not the URL of a database"),
+        (f"{SECRET}@nowhere", "not the URL of a database"),
+        (f"postgresql://ada:{SECRET}@host:port/corral", "not the URL of a database"),
         (f"mysql://ada:{SECRET}@host/corral", "unknown kind of store 'mysql'; known: sqlite, postgresql"),
         (f"postgresql+asyncpg://ada:{SECRET}@host/corral", "unknown kind of store"),
         ("sqlite://", "needs a file"),

@@ -116,7 +116,7 @@ def assets(terminal: Terminal) -> None:
 def rm_asset(
     terminal: Terminal,
     kind: Annotated[str, typer.Argument(metavar="KIND", help="model or dataset.")],
-    names: Annotated[list[str], typer.Argument(metavar="NAME…", help="One or more names.")],
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="One or more names.")],
     yes: YesOption = False,
 ) -> None:
     """Remove models or data sets from the list (operators). Their files stay."""

@@ -133,7 +133,7 @@ def add(
 @command(app, "rm", examples=["corral preset rm resnet"])
 def rm(
     terminal: Terminal,
-    presets: Annotated[list[str], typer.Argument(metavar="PRESET…", help="One or more names.")],
+    presets: Annotated[list[str], typer.Argument(metavar="PRESET", help="One or more names.")],
     yes: YesOption = False,
 ) -> None:
     """Remove presets (operators). Their jobs are not changed."""

@@ -16,7 +16,7 @@ from corral.cli.jobs.job_texts import state_line, submitted
 from corral.cli.jobs.submission.end_notes import hint_lines
 from corral.cli.scheduling.estimates import expected_text
 from corral.cli.terminal import formats
-from corral.cli.terminal.failures import WrongUsage
+from corral.cli.terminal.failures import Refused, WrongUsage
 from corral.cli.terminal.terminal import Section, Terminal, command
 from corral.client.http.errors import ApiProblem, ClientError
 from corral.core.jobs.field_types import JobCommand
@@ -217,8 +217,10 @@ def _start_lines(plan: PlanView, now: float) -> list[str]:
     return lines
 
 
-def wait_for_end(terminal: Terminal, client: Client, jobs: Sequence[JobView], *, are_new: bool = True) -> None:
-    """Wait until all jobs have ended; the first job that did not complete gives the exit code."""
+def wait_for_end(
+    terminal: Terminal, client: Client, jobs: Sequence[JobView], *, are_new: bool = True, until: float | None = None
+) -> None:
+    """Wait until all jobs have ended, or until that time; the first job that did not complete gives the exit code."""
     from corral.client.http.streams import Patience
     from corral.client.jobs.jobs import ENDED_STATES, exit_status
 
@@ -235,7 +237,13 @@ def wait_for_end(terminal: Terminal, client: Client, jobs: Sequence[JobView], *,
         terminal.note(did if job["state"] in ENDED_STATES else f"{did} Ctrl-C stops waiting, not the job.")
     for job in jobs:
         try:
-            ended.append(client.jobs.wait(job["id"], patience=Patience(on_lost=lost), on_change=changed, first=job))
+            left = None if until is None else max(0.0, until - terminal.now())
+            view = client.jobs.wait(
+                job["id"], patience=Patience(on_lost=lost), on_change=changed, first=job, seconds=left
+            )
+            if view["state"] not in ENDED_STATES:
+                raise still(view)
+            ended.append(view)
         except KeyboardInterrupt:
             terminal.note(
                 f"\nNo longer waiting; {job['id']} goes on. Follow it: corral logs -f {job['id']}. "
@@ -250,6 +258,11 @@ def wait_for_end(terminal: Terminal, client: Client, jobs: Sequence[JobView], *,
     codes = [exit_status(view["state"], view["exit_code"]) for view in ended]
     codes += [_commit_status(terminal, client, view) for view in ended]
     raise typer.Exit(next((code for code in codes if code), 0))
+
+
+def still(job: JobView) -> Refused:
+    """The refusal of a command that has waited as long as it was to wait."""
+    return Refused(f"{job['id']} is still {job['state']}", hint=f"The job goes on: `corral show {job['id']}` shows it.")
 
 
 def _commit_status(terminal: Terminal, client: Client, job: JobView) -> int:

@@ -65,7 +65,7 @@ def create(work: Work, caller: Caller, name: str, draft: MaintenanceDraft) -> Ma
     if len(work.state.maintenance) >= MOST_WINDOWS:
         raise Invalid(f"at most {MOST_WINDOWS} maintenance windows are kept", field="name", limit=MOST_WINDOWS)
     if draft.until is None:
-        raise Invalid("say until when it lasts", field="until")
+        raise Invalid("maintenance needs an end", field="until")
     empty = MaintenanceRecord(
         name=name, nodes=(), since=work.now, until=draft.until, created_by=caller.name, created_at=work.now
     )
@@ -262,12 +262,9 @@ def _settled(work: Work, before: MaintenanceRecord, draft: MaintenanceDraft) -> 
         note=before.note if draft.note is None else draft.note,
     )
     if not wanted.nodes:
-        raise Invalid("say which nodes", field="nodes")
+        raise Invalid("maintenance needs nodes", field="nodes")
     if wanted.until <= wanted.since:
-        raise Invalid(
-            f"it would end {wanted.since - wanted.until:.0f} seconds before it begins: until must be later than since",
-            field="until",
-        )
+        raise Invalid("the end is not after the beginning", field="until")
     if wanted.every_days is not None and wanted.until - wanted.drains_at > wanted.every_days * DAY:
         raise Invalid(
             f"it would begin again before it ends: with the time to drain it takes more than {wanted.every_days} days",

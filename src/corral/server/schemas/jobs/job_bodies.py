@@ -52,7 +52,7 @@ def _array(text: str, info: ValidationInfo) -> str:
     if info.data.get("pack"):
         parse_packed(text)
     elif "%" in text:
-        raise ValueError(f"{text!r} limits the jobs at once: that needs pack, or a queue with max_gpus")
+        raise ValueError(f"{text!r} limits the jobs at once: that takes packed items, or a queue with a limit of GPUs")
     else:
         parse_array(text)
     return text

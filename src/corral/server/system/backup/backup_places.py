@@ -15,7 +15,7 @@ _KINDS = {"s3": "s3", "gs": "gcs"}
 def open_archive(settings: BackupSettings, *, make: bool) -> BlobStore:
     """Raises BackupError. With `make`, a missing directory is created; only its owner can read it."""
     if not settings.to:
-        raise BackupError("no place for backups is set: give --to, or set backup.to in corral.yaml")
+        raise BackupError("no place for backups is set: give --to or --from, or set backup.to in corral.yaml")
     scheme, mark, rest = settings.to.partition("://")
     if mark:
         return _open_bucket(settings, _KINDS[scheme], rest)
