@@ -38,7 +38,7 @@ MACHINERY: dict[str, set[str]] = {
     "client": {"functions", "http", "notebook", "views"},
     "cli": {"assistant", "habits", "slurm", "terminal"},
     "engines": {"attempts", "kubernetes", "local", "shells", "slurm"},
-    "telemetry": {"history"},
+    "telemetry": {"amd", "history"},
     "simulator": {"traces"},
     "datasets": {"content", "history", "work"},
     "backup": set(), "checkpoint": set(), "files": set(), "objects": set(), "presets": {"numeric"}, "reporting": set(),

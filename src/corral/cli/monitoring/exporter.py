@@ -68,11 +68,13 @@ def exporter(
 
 def _real() -> tuple[list[Collector], Places]:
     from corral.engines.local.fleet import host_name
+    from corral.telemetry.amd.collector import AmdCollector
     from corral.telemetry.host import HostCollector
     from corral.telemetry.nvml import NvmlCollector
 
-    gpus = NvmlCollector()
-    return [gpus, HostCollector(host_name(), Path("/"))], lambda: gpus.places(host_name())
+    nvidia, amd = NvmlCollector(), AmdCollector()
+    collectors: list[Collector] = [nvidia, amd, HostCollector(host_name(), Path("/"))]
+    return collectors, lambda: nvidia.places(host_name()) | amd.places(host_name())
 
 
 def _virtual(text: str) -> tuple[list[Collector], Places]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from corral.control.ports import Instance, LaunchOrder
+from corral.core.fleet.gpu_ids import is_amd_gpu
 from corral.core.model import WHOLE, job_of_attempt
 from corral.engines.attempts.accounts import Account
 
@@ -20,6 +21,8 @@ RUN_DIR_VARIABLE = "CORRAL_RUN_DIR"
 INSTALLATION_VARIABLE = "CORRAL_INSTALLATION"
 #: Variables that name directories of the job: the job's account owns these directories, its container mounts them.
 JOB_DIRECTORIES = ("CORRAL_JOB_DIR", "CORRAL_CHECKPOINT_DIR", "CORRAL_OUTPUT_DIR")
+#: Variables by which NVIDIA's and AMD's libraries show a program some of the GPUs.
+CUDA_VARIABLE, HIP_VARIABLE, ROCR_VARIABLE = "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"
 #: Whether MPS limits the program to its share of a GPU: `enforced` or `not enforced`.
 SHARE_VARIABLE = "CORRAL_GPU_SHARE"
 #: The prefix of the driver's ids of slices.
@@ -56,7 +59,7 @@ def job_environment(
     env = {**base, **order.env, **order.secret_env, **instance.env}
     # Indexes are NVML's, in bus order; without this variable CUDA would order GPUs by speed.
     env.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
-    env["CUDA_VISIBLE_DEVICES"] = visible_devices(instance)
+    env |= device_variables(instance)
     env["CORRAL_JOB_ID"] = order.job_id
     env["CORRAL_ATTEMPT_ID"] = order.attempt_id
     env["CORRAL_ATTEMPT"] = str(job_of_attempt(order.attempt_id)[1])
@@ -65,6 +68,17 @@ def job_environment(
     if master_port is not None:
         env |= _gang_environment(len(order.instances), instance, master_addr, master_port)
     return env
+
+
+def device_variables(instance: Instance) -> dict[str, str]:
+    """The variables that show a program its GPUs only. HIP counts those that ROCR leaves visible, and obeys CUDA's
+    variable too."""
+    if any(map(is_amd_gpu, instance.gpu_ids)):
+        places = ",".join(str(place) for place in range(len(instance.gpu_ids)))
+        return {CUDA_VARIABLE: places, HIP_VARIABLE: places, ROCR_VARIABLE: ",".join(instance.gpu_ids)}
+    shown = {CUDA_VARIABLE: visible_devices(instance)}
+    # An empty variable hides all GPUs from CUDA and ROCR, but none from HIP.
+    return shown if instance.gpu_ids else {**shown, ROCR_VARIABLE: ""}
 
 
 def visible_devices(instance: Instance) -> str:
@@ -77,6 +91,11 @@ def visible_devices(instance: Instance) -> str:
 def is_share(instance: Instance) -> bool:
     """Whether the instance has a part of a real GPU."""
     return instance.gpu_milli < WHOLE and any(gpu.startswith(REAL_PREFIXES) for gpu in instance.gpu_ids)
+
+
+def can_limit_share(instance: Instance) -> bool:
+    """Whether MPS can limit the instance's share: it is one of an NVIDIA GPU."""
+    return is_share(instance) and not any(map(is_amd_gpu, instance.gpu_ids))
 
 
 def share_environment(instance: Instance, *, pipe_directory: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The nodes and GPUs of the local engine: those of this machine, found by NVML, or virtual ones.
+"""The nodes and GPUs of the local engine: those of this machine, found by NVML or AMD's driver, or virtual ones.
 
 Discovery happens once: hardware does not change under a running server, and virtual hardware changes by a drill only. A
 missing driver is no error: a machine without GPUs is a node for CPU jobs.
@@ -18,6 +18,7 @@ import psutil
 import pynvml  # type: ignore[import-untyped]
 
 from corral.core.model import WHOLE, Gpu, Node, NodeState
+from corral.engines.local.amd_gpus import find_amd_gpus
 from corral.engines.local.faults import FaultFile, GpuFault, announce_fleet
 from corral.engines.local.topology import link_groups
 from corral.engines.local.virtual import GpuSpec, build_nodes, gpu_spec, parse_virtual_gpus, parse_virtual_nodes
@@ -29,10 +30,10 @@ SLICE_INDEX_STEP = 100
 
 
 class HostFleet:
-    """This machine: its CPUs, its memory, its real GPUs."""
+    """This machine: its CPUs, its memory, its real GPUs. Those of one vendor: next to NVIDIA's, AMD's are not used."""
 
     def __init__(self, name: str | None = None) -> None:
-        gpus = discover_gpus()
+        gpus = discover_gpus() or tuple(found.gpu for found in find_amd_gpus())
         models = sorted({gpu.model for gpu in gpus})
         self._cpus = os.cpu_count() or 1
         self._node = Node(

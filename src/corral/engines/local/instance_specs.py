@@ -17,6 +17,7 @@ from corral.engines.attempts.environment import (
     MIG_PREFIX,
     RUN_DIR_VARIABLE,
     account_environment,
+    can_limit_share,
     is_share,
     job_directories,
     job_environment,
@@ -73,7 +74,7 @@ class SpecWriter:
         take seconds: the program runs as the account."""
         limits = self.isolation.share_limits
         # MPS needs the machine's own shared memory, which a container does not see.
-        if limits is None or order.image or not any(map(is_share, order.instances)):
+        if limits is None or order.image or not any(map(can_limit_share, order.instances)):
             return ""
         return limits.pipe_of(account)
 

@@ -7,9 +7,11 @@ through a third one are in different groups. Links that the driver does not repo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import pynvml  # type: ignore[import-untyped]
+
+Key = TypeVar("Key")
 
 #: Whether two GPUs, given by their handles, are linked.
 AreLinked = Callable[[Any, Any], bool]
@@ -20,14 +22,14 @@ def link_groups(handles: Mapping[str, Any]) -> dict[str, str]:
     groups: dict[str, str] = {}
     for kind, are_linked in (("nvlink", _by_nvlink), ("numa", _by_numa_node)):
         left = {gpu: handle for gpu, handle in handles.items() if gpu not in groups}
-        found = [group for group in _cliques(left, are_linked) if len(group) > 1]
+        found = [group for group in cliques(left, are_linked) if len(group) > 1]
         groups |= {gpu: f"{kind}-{number}" for number, group in enumerate(found) for gpu in group}
     return groups
 
 
-def _cliques(handles: Mapping[str, Any], are_linked: AreLinked) -> Sequence[Sequence[str]]:
+def cliques(handles: Mapping[Key, Any], are_linked: AreLinked) -> Sequence[Sequence[Key]]:
     """Each GPU joins the first group all of whose members it is linked to."""
-    found: list[list[str]] = []
+    found: list[list[Key]] = []
     for gpu, handle in handles.items():
         for group in found:
             if all(are_linked(handles[other], handle) for other in group):

@@ -32,6 +32,7 @@ from corral.server.monitoring.sampling import STALE_INTERVALS, NodeLoads, NodeUs
 from corral.server.monitoring.usage_meter import UsageMeter
 from corral.server.settings.settings import Settings
 from corral.server.system.servers import Servers
+from corral.telemetry.amd.collector import AmdCollector
 from corral.telemetry.found_exporters import FoundExporters
 from corral.telemetry.history import EmbeddedHistory, HistoryDamaged, set_aside
 from corral.telemetry.host import HostCollector
@@ -211,7 +212,7 @@ def _embedded(path: Path, settings: Settings, clock: Clock) -> EmbeddedHistory:
 def _own_collectors(settings: Settings, controller: Controller, fleet: Fleet) -> list[Collector]:
     if isinstance(fleet, VirtualFleet):
         return [VirtualCollector(fleet, lambda: _ask(controller, _held_parts))]
-    return [NvmlCollector(), HostCollector(fleet.nodes()[0].id, settings.home)]
+    return [NvmlCollector(), AmdCollector(), HostCollector(fleet.nodes()[0].id, settings.home)]
 
 
 def _exporters(settings: Settings, controller: Controller) -> tuple[ScrapingCollector | FoundExporters, ...]:

@@ -44,6 +44,14 @@ def test_labels_give_model_memory_and_place() -> None:
     assert (one.cpu_milli, one.memory_bytes, one.state) == (15_800, 64 * 2**30, NodeState.READY)
 
 
+def test_gpus_of_amds_device_plugin_have_the_model_of_its_label() -> None:
+    with_amd = node(gpus=0, capacity={"amd.com/gpu": "8"}, labels={"amd.com/gpu.product-name": "AMD_Instinct_MI300X"})
+    del with_amd["metadata"]["labels"]["nvidia.com/gpu.product"]
+    (one,) = seen(with_amd)
+    assert [gpu.model for gpu in one.gpus] == ["AMD_Instinct_MI300X"] * 8
+    assert gpus_asked(with_amd, ["gpu1-gpu0", "gpu1-gpu7"], RULES) == {"amd.com/gpu": 2}
+
+
 def test_gpus_of_others_are_taken_first_from_those_that_no_plan_names() -> None:
     held = {"gpu1": Counter({"nvidia.com/gpu": 2, "cpu": 500, "memory": 7})}
     (one,) = seen(node(gpus=4), others=held, named=frozenset({"gpu1-gpu3"}))

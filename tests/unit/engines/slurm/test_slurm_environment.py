@@ -25,3 +25,14 @@ def test_the_node_sees_whether_an_environment_is_condas(tmp_path: Path, is_conda
     done = subprocess.run(["/bin/bash", "-c", script], capture_output=True, text=True, check=True, env={})
     both = ("none", str(venv)) if is_conda else (str(venv), "none")
     assert done.stdout.strip().split("|") == [*both, f"{venv}/bin:/bin"]
+
+
+@pytest.mark.parametrize(("gpus", "expected"), [((), "|"), (("n1-gpu0",), "2|GPU-de8287300da37c72")])
+def test_slurms_choice_of_gpus_counts_for_both_vendors(gpus: tuple[str, ...], expected: str) -> None:
+    instance = Instance(rank=0, node="n1", gpu_ids=gpus, gpu_indexes=tuple(range(len(gpus))))
+    order = LaunchOrder(attempt_id="j-1.1", job_id="j-1", user="ann", command=("true",), instances=(instance,))
+    env = {"PATH": "/bin", "CUDA_VISIBLE_DEVICES": "0", "ROCR_VISIBLE_DEVICES": "0,1,2,3,4"}
+    script = instance_text(order, instance, env) + 'environment; echo "$CUDA_VISIBLE_DEVICES|$ROCR_VISIBLE_DEVICES"'
+    by_slurm = {"CUDA_VISIBLE_DEVICES": "2", "ROCR_VISIBLE_DEVICES": "GPU-de8287300da37c72"}
+    done = subprocess.run(["/bin/bash", "-c", script], capture_output=True, text=True, check=True, env=by_slurm)
+    assert done.stdout.strip() == expected

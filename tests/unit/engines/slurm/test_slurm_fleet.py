@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from corral.core.model import NodeState
-from corral.engines.slurm.cluster.nodes import FleetRules, nodes_seen, vanished
+from corral.engines.slurm.cluster.nodes import FleetRules, gpus_asked, nodes_seen, vanished
 from corral.engines.slurm.cluster.reservation_nodes import ASK_SECONDS, ReservationNodes, reservations_in
 from corral.engines.slurm.slurm_api.commands import SlurmRefused, SlurmUnavailable
-from corral.engines.slurm.slurm_api.slurm_records import SlurmNode, reserved_in
+from corral.engines.slurm.slurm_api.slurm_records import SlurmNode, gpus_in, reserved_in
 from tests.unit.engines.slurm.unused_slurm import UnusedSlurm
 
 READY, CORDONED, DOWN = NodeState.READY, NodeState.CORDONED, NodeState.DOWN
@@ -57,6 +57,13 @@ def test_only_a_node_that_slurm_calls_down_has_lost_its_jobs(
     assert node.state is expected
     if expected is not DOWN or reason:
         assert node.reason == reason
+
+
+def test_amds_gpus_are_a_type_as_any_other() -> None:
+    node = a_node(gpus=gpus_in("gpu:mi300x:8(S:0-1)"))
+    (built,) = nodes_seen([node], {}, {}, FleetRules())
+    assert [gpu.model for gpu in built.gpus] == ["MI300X"] * 8
+    assert gpus_asked({"gpu1": ["gpu1-gpu0", "gpu1-gpu1"]}, {"gpu1": node}) == {"": 2}
 
 
 def test_slurms_own_reason_comes_first() -> None:

@@ -77,6 +77,8 @@ def containers(terminal: Terminal) -> Finding:
     if runtime is None:
         return warn("Containers", "jobs with an image cannot run here", "Install Podman, or Docker with its daemon.")
     gpus_by = "GPUs by CDI" if runtime.cdi_devices else "no CDI specification of GPUs"
+    if runtime.amd_devices:
+        gpus_by = "AMD GPUs by their device files"
     return ok("Containers", f"{runtime.detail}, {gpus_by}")
 
 

@@ -114,6 +114,8 @@ def database(terminal: Terminal) -> Finding:
 def gpus(terminal: Terminal) -> Finding:
     import pynvml  # type: ignore[import-untyped]
 
+    if found := _amd_gpus():
+        return found
     fix = "Install the NVIDIA driver; to try things out use `corral up --virtual-gpus 8xA100-80G`."
     try:
         pynvml.nvmlInit()
@@ -129,3 +131,21 @@ def gpus(terminal: Terminal) -> Finding:
     finally:
         pynvml.nvmlShutdown()
     return ok("GPUs", f"{count} ({formats.listed(names)}), driver {driver}")
+
+
+def _amd_gpus() -> Finding | None:
+    """AMD's GPUs; None on a machine without them, or with NVIDIA's, which are used then."""
+    from corral.engines.local.amd_gpus import find_amd_gpus
+    from corral.engines.local.fleet import discover_gpus
+    from corral.telemetry.amd.sources import find_source
+
+    amd = find_amd_gpus()
+    if not amd or discover_gpus():
+        return None
+    models = formats.listed(sorted({each.gpu.model for each in amd}))
+    detail = f"{len(amd)} of AMD ({models}), which corral supports without a trial on such hardware"
+    source = find_source()
+    if source is None:
+        return warn("GPUs", f"{detail}; no tool reads them", "Install amd-smi of ROCm, or the package amdsmi.")
+    source.close()
+    return ok("GPUs", f"{detail}; read by {source.name}")

@@ -11,14 +11,16 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from corral.control.ports import Instance, LaunchRefused, RegistryLogin
+from corral.core.fleet.gpu_ids import is_amd_gpu
 from corral.engines.attempts.accounts import Account
 from corral.engines.attempts.environment import REAL_PREFIXES
 from corral.engines.attempts.instance_messages import ContainerMountSpec, ContainerSpec
+from corral.engines.local.amd_gpus import KFD_DEVICE
 from corral.engines.local.rundir import AUTH, ENVIRONMENT
 from corral.engines.storage.job_mounts import place_in
 
@@ -53,6 +55,8 @@ class ContainerRuntime:
     run_options: tuple[str, ...] = ()
     #: the names of GPUs in the machine's CDI specification; empty without one
     cdi_devices: frozenset[str] = frozenset()
+    #: the device files of AMD's GPUs, by the GPU's id
+    amd_devices: Mapping[str, str] = field(default_factory=dict)
     #: containers can be put below a control group of corral's
     takes_group: bool = False
     #: the server's account is not root's: the container must map it to itself
@@ -197,6 +201,8 @@ def _gpus(runtime: ContainerRuntime, instance: Instance) -> list[str]:
     gpus = [gpu for gpu in instance.gpu_ids if is_real(gpu)]
     if not gpus:
         return []
+    if any(map(is_amd_gpu, gpus)):
+        return _amd_devices(runtime, gpus)
     if runtime.cdi_devices:
         devices = [_cdi_device(runtime, gpu, instance) for gpu in gpus]
         return [option for device in devices for option in ("--device", f"{CDI_KIND}={device}")]
@@ -206,6 +212,15 @@ def _gpus(runtime: ContainerRuntime, instance: Instance) -> list[str]:
         "containers get no GPUs on this node: Podman needs a CDI specification of them. An operator generates one with "
         "nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"
     )
+
+
+def _amd_devices(runtime: ContainerRuntime, gpus: Sequence[str]) -> list[str]:
+    """AMD's GPUs are device files, with the permissions that they have on the node."""
+    for gpu in gpus:
+        if gpu not in runtime.amd_devices:
+            raise LaunchRefused(f"GPU {gpu} has no device file on this node: its driver does not list the GPU any more")
+    devices = [KFD_DEVICE, *(runtime.amd_devices[gpu] for gpu in gpus)]
+    return [option for device in devices for option in ("--device", device)]
 
 
 def _cdi_device(runtime: ContainerRuntime, gpu: str, instance: Instance) -> str:

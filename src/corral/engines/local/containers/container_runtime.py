@@ -18,6 +18,7 @@ from pathlib import Path
 
 import yaml
 
+from corral.engines.local.amd_gpus import find_amd_gpus
 from corral.engines.local.cgroups import CGROUP_MOUNT, CgroupSupport
 from corral.engines.local.containers.container_orders import (
     ATTEMPT_LABEL,
@@ -45,6 +46,7 @@ def find_runtime(cgroups: CgroupSupport, environ: Mapping[str, str]) -> Containe
     env = {name: environ[name] for name in _INHERITED if name in environ}
     env.setdefault("PATH", _DEFAULT_PATH)
     devices = cdi_devices(CDI_DIRECTORIES)
+    amd_devices = {found.gpu.id: found.device for found in find_amd_gpus()}
     podman = shutil.which("podman", path=env["PATH"])
     is_root = os.geteuid() == 0
     if podman:
@@ -56,6 +58,7 @@ def find_runtime(cgroups: CgroupSupport, environ: Mapping[str, str]) -> Containe
             global_options=("--cgroup-manager", "cgroupfs") if takes_group else (),
             run_options=(*_oci_runtime(cgroups, env["PATH"]), *(_attainable_limits() if is_root else ())),
             cdi_devices=devices,
+            amd_devices=amd_devices,
             takes_group=takes_group,
             is_rootless=not is_root,
             detail=f"Podman ({podman})",
@@ -63,7 +66,12 @@ def find_runtime(cgroups: CgroupSupport, environ: Mapping[str, str]) -> Containe
     docker = shutil.which("docker", path=env["PATH"])
     if docker and ("DOCKER_HOST" in env or os.path.exists(DOCKER_SOCKET)):
         return ContainerRuntime(
-            kind=RuntimeKind.DOCKER, program=docker, env=env, cdi_devices=devices, detail=f"Docker ({docker})"
+            kind=RuntimeKind.DOCKER,
+            program=docker,
+            env=env,
+            cdi_devices=devices,
+            amd_devices=amd_devices,
+            detail=f"Docker ({docker})",
         )
     return None
 

@@ -6,9 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from shlex import quote
 
 from corral.control.ports import Instance, LaunchOrder
+from corral.engines.attempts.environment import CUDA_VARIABLE, ROCR_VARIABLE
 from corral.engines.attempts.instance_messages import StorageSpec
 from corral.engines.slurm.attempts.run_directory import Layout
 from corral.engines.slurm.attempts.storage import storage_exports, storage_lines
+
+#: Variables that Slurm sets in a job, by the GPUs that it gave to the job.
+_SLURMS_CHOICE = (CUDA_VARIABLE, ROCR_VARIABLE)
 
 
 def batch_script(order: LaunchOrder, layout: Layout, program: str) -> str:
@@ -44,11 +48,10 @@ def instance_text(
     order: LaunchOrder, instance: Instance, env: Mapping[str, str], specs: Sequence[StorageSpec] = ()
 ) -> str:
     """The program and the environment of one instance. Slurm's choice of GPUs counts, whichever the plan named."""
-    mine = dict(env)
-    mine.pop("CUDA_VISIBLE_DEVICES", None)
+    mine = {name: value for name, value in env.items() if name not in _SLURMS_CHOICE}
     lines = [f"export {name}={quote(value)}" for name, value in mine.items()]
     if not instance.gpu_ids:
-        lines.append("export CUDA_VISIBLE_DEVICES=")
+        lines += [f"export {name}=" for name in _SLURMS_CHOICE]
     if order.venv:
         found = f"[ -d {quote(order.venv + '/conda-meta')} ]"
         lines.append(f"if {found}; then export CONDA_PREFIX={quote(order.venv)}; unset VIRTUAL_ENV; fi")

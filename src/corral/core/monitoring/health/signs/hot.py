@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from corral.core.monitoring.health.model import FINE, UNKNOWN, Finding, Sight, Weight
 
-ADVICE = "Look at the fans, the air flow and the room; nvidia-smi -q -d TEMPERATURE shows the device's own limits."
+ADVICE = (
+    "Look at the fans, the air flow and the room; nvidia-smi -q -d TEMPERATURE or amd-smi static --limit shows the "
+    "device's own limits."
+)
 
 
 def look(sight: Sight) -> Finding:
