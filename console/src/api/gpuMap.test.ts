@@ -33,6 +33,7 @@ function page(
       free: each.map(() => false),
       stale: each.map(() => true),
     },
+    next_pools: Object.fromEntries(nodes.map((id) => [`${id}/0`, "spare"])),
     next_cursor: null,
   };
 }
@@ -43,6 +44,7 @@ test("indexes of later pages refer to the joined lists", () => {
     page(["n3", "n4"], ["H100", "A10"], ["bob", "ann"], ["vision"]),
   ]);
   expect(whole?.nodes.map((node) => node.id)).toEqual(["n1", "n2", "n3", "n4"]);
+  expect(Object.keys(whole?.next_pools ?? {})).toEqual(["n1/0", "n2/0", "n3/0", "n4/0"]);
   expect(whole?.gpus.id).toEqual(["n1/0", "n2/0", "n3/0", "n4/0"]);
   expect(whole?.gpus.node).toEqual([0, 1, 2, 3]);
   expect(whole?.gpus.model.map((place) => whole.models[place])).toEqual(["A10", "A10", "H100", "A10"]);

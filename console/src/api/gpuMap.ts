@@ -36,6 +36,7 @@ export function joined(pages: readonly GpuMap[]): GpuMap | undefined {
     owners: owners.all,
     pools: pools.all,
     gpus: gpus as unknown as GpuMap["gpus"],
+    next_pools: Object.assign({}, ...pages.map((page) => page.next_pools)) as GpuMap["next_pools"],
     next_cursor: null,
   };
 }

@@ -3429,7 +3429,8 @@ export interface paths {
         put?: never;
         /**
          * Move Gpus
-         * @description Move these GPUs into the pool from their present pools: all of them or none.
+         * @description Move these GPUs into the pool from their present pools: all of them or none. With `when_free`, GPUs with running
+         *     jobs follow when these have ended. A GPU that is in the pool, and was to leave it, stays.
          */
         post: operations["move_gpus"];
         delete?: never;
@@ -7825,6 +7826,7 @@ export interface components {
          *         "A100-80G"
          *       ],
          *       "next_cursor": "next-cursor",
+         *       "next_pools": {},
          *       "nodes": [
          *         {
          *           "cluster": "local",
@@ -7851,6 +7853,13 @@ export interface components {
              * @description Null on the last page.
              */
             next_cursor: string | null;
+            /**
+             * Next Pools
+             * @description By id of a GPU that moves when its jobs have ended: the name of the pool that it moves to.
+             */
+            next_pools: {
+                [key: string]: string;
+            };
             /** Nodes */
             nodes: components["schemas"]["MapNodeView"][];
             /** Owners */
@@ -7887,6 +7896,12 @@ export interface components {
         GpuMove: {
             /** Gpus */
             gpus: string[];
+            /**
+             * When Free
+             * @description GPUs with running jobs take no new jobs, and move when these have ended. Without it, a GPU with a running job refuses the move.
+             * @default false
+             */
+            when_free?: boolean;
         };
         /**
          * GpuSharesView
@@ -7932,6 +7947,7 @@ export interface components {
          *       "link_group": "link-group",
          *       "memory_bytes": 1,
          *       "model": "A100-80G",
+         *       "next_pool": "next-pool",
          *       "node": "a100-80g-001",
          *       "pool": "default",
          *       "reading": {
@@ -7997,6 +8013,11 @@ export interface components {
             memory_bytes: number;
             /** Model */
             model: string;
+            /**
+             * Next Pool
+             * @description The pool that the GPU moves to when its jobs have ended, until when it takes no new jobs; empty if the GPU stays in its pool.
+             */
+            next_pool: string;
             /** Node */
             node: string;
             /** Pool */
@@ -11235,6 +11256,7 @@ export interface components {
          *           "link_group": "link-group",
          *           "memory_bytes": 1,
          *           "model": "A100-80G",
+         *           "next_pool": "next-pool",
          *           "node": "a100-80g-001",
          *           "pool": "default",
          *           "reading": {
@@ -11644,6 +11666,7 @@ export interface components {
          *               "link_group": "link-group",
          *               "memory_bytes": 1,
          *               "model": "A100-80G",
+         *               "next_pool": "next-pool",
          *               "node": "a100-80g-001",
          *               "pool": "default",
          *               "reading": {
@@ -13618,6 +13641,7 @@ export interface components {
          *           "link_group": "link-group",
          *           "memory_bytes": 1,
          *           "model": "A100-80G",
+         *           "next_pool": "next-pool",
          *           "node": "a100-80g-001",
          *           "pool": "default",
          *           "reading": {
@@ -15239,6 +15263,7 @@ export interface components {
          *           "link_group": "link-group",
          *           "memory_bytes": 1,
          *           "model": "A100-80G",
+         *           "next_pool": "next-pool",
          *           "node": "a100-80g-001",
          *           "pool": "default",
          *           "reading": {

@@ -74,7 +74,10 @@ def test_nodes_are_kept_with_their_gpus(store: Store) -> None:
         state=NodeState.DRAINING,
         cpu_milli=64_000,
         memory_bytes=1 << 40,
-        gpus=(gpu("b/0", 0), replace(gpu("b/1", 1), health=GpuHealth.FAILED, pool="vision", link_group="nvlink-0")),
+        gpus=(
+            gpu("b/0", 0),
+            replace(gpu("b/1", 1), health=GpuHealth.FAILED, pool="vision", link_group="nvlink-0", next_pool="big"),
+        ),
         labels=(("rack", "r 1"), ("zone", "北")),
         load=0.25,
     )

@@ -137,15 +137,54 @@ def test_a_node_at_once_by_button_and_a_second_model_is_refused_before_the_click
     assert len(gpus_of(operator, "small")) == 4
 
 
-def test_a_gpu_with_a_job_is_locked_and_says_why(visit: Visit, operator: httpx.Client, server: CorralServer) -> None:
+def test_a_busy_gpu_moves_when_its_job_has_ended_or_is_kept(
+    visit: Visit, operator: httpx.Client, server: CorralServer
+) -> None:
+    operator.post("/pools", json={"name": "later"}).raise_for_status()
     with server.http("ann") as ann:
         body = {"name": "holds-one", "gpus": 1, "command": ["sleep", "600"]}
         job = ann.post("/jobs", json=body).raise_for_status().json()
     page = visit().open("/pools?view=board", "Pools")
-    held = page.get_by_role("button", name=re.compile(rf"Held by job {job['id']} of ann"))
-    expect(held).to_have_attribute("aria-disabled", "true")
-    held.click(force=True)
-    expect(held).to_have_attribute("aria-pressed", "false")
+    held = page.get_by_role("button", name=re.compile(rf"held by job {job['id']} of ann"))
+    drag(page, held, column(page, "later"))
+    dialog = page.get_by_role("dialog", name="Move 1 GPU to later?")
+    expect(dialog).to_contain_text(f"1 GPU has a running job: {job['id']} of ann.")
+    expect(dialog).to_contain_text("moves when its job has ended")
+    dialog.get_by_role("button", name="Move when free").click()
+    expect(page.get_by_text("1 GPU moves to later when free")).to_be_visible()
+    leaving = column(page, "default").get_by_role("button", name=re.compile("moves to later when free"))
+    expect(leaving).to_have_count(1)
+    assert gpus_of(operator, "later") == []
+
+    # It is taken back by moving the GPU into the pool that it is in.
+    leaving.click()
+    page.get_by_role("button", name="Move to…").click()
+    page.get_by_role("menuitem", name="default", exact=True).click()
+    page.get_by_role("dialog", name="Keep 1 GPU in default?").get_by_role("button", name="Keep").click()
+    expect(leaving).to_have_count(0)
+
+    drag(page, held, column(page, "later"))
+    page.get_by_role("dialog").get_by_role("button", name="Move when free").click()
+    expect(leaving).to_have_count(1)
+    [gpu] = [gpu["id"] for gpu in operator.get("/pools/default").json()["gpus"] if gpu["next_pool"]]
+    detail = visit().open(f"/gpus/{gpu}", gpu)
+    expect(detail.get_by_text("moves to pool later when its jobs have ended")).to_be_visible()
+    detail.get_by_role("button", name="Keep in default").click()
+    expect(detail.get_by_text("The GPU stays in pool default")).to_be_visible()
+    detail.get_by_role("button", name="Undo").click()
+    expect(detail.get_by_role("button", name="Keep in default")).to_be_visible()
+    operator.post(f"/jobs/{job['id']}/stop").raise_for_status()
+    expect(column(page, "later").get_by_role("button", name=re.compile("GPU .* free$"))).to_have_count(1)
+    assert gpus_of(operator, "later") == [gpu]
+
+
+def test_only_free_gpus_are_shown_if_wished(visit: Visit, operator: httpx.Client, server: CorralServer) -> None:
+    with server.http("ann") as ann:
+        body = {"name": "holds-one", "gpus": 1, "command": ["sleep", "600"]}
+        job = ann.post("/jobs", json=body).raise_for_status().json()
+    page = visit().open("/pools?view=board", "Pools")
+    held = page.get_by_role("button", name=re.compile(rf"held by job {job['id']} of ann"))
+    expect(held).to_have_count(1)
     page.get_by_role("checkbox", name="Only free ones").check()
     expect(held).to_have_count(0)
     expect(page).to_have_url(re.compile("free=yes"))

@@ -391,6 +391,15 @@ def test_the_command_line_does_the_same(house: House) -> None:
     node = house.gpus()[gpu]["node"]
     assert "has 4 GPUs now" in operator.ok("pool", "move-gpus", "spare", "--node", node)
     assert operator.run("pool", "move-gpus", "spare", "--node", "nowhere").code == 2
+    operator.ok("pool", "move-gpus", "default", gpu)
+    job = house.ok(house.root.post("/jobs", json={"command": SLEEP, "gpus": 1, "queue": "default"}), 201)["id"]
+    wait_until(lambda: house.root.get(f"/jobs/{job}").json()["state"] == "running", "the job runs")
+    assert f"GPU {gpu} has job {job}" in operator.run("pool", "move-gpus", "spare", gpu).err
+    assert f"1 GPU will follow when free: {gpu}" in operator.ok("pool", "move-gpus", "spare", gpu, "--when-free")
+    assert "spare, when free" in operator.ok("pool", "show", "default")
+    assert "default, moves to spare when free" in operator.ok("gpus", "show", gpu)
+    house.root.post(f"/jobs/{job}/stop")
+    wait_until(lambda: gpu in house.gpus_in("spare"), "the GPU has moved")
     operator.ok("group", "create", "guests", "--pool", "spare")
     operator.ok("user", "create", "yan", "--group", "none", "--no-password")
     assert {user["name"]: user["group"] for user in operator.read("user", "ls")["items"]}["yan"] is None

@@ -26,10 +26,9 @@ export const BoardTile = memo(function BoardTile({
   onChoose,
   onStep,
 }: BoardTileProps) {
-  const isFixed = tile.fixed !== undefined;
-  const { listeners, setNodeRef } = useDraggable({ id: tile.id, data: { column }, disabled: isFixed });
+  const { listeners, setNodeRef } = useDraggable({ id: tile.id, data: { column } });
   function clicked(event: MouseEvent) {
-    if (!isFixed) onChoose(tile.id, event.shiftKey);
+    onChoose(tile.id, event.shiftKey);
   }
   function pressed(event: KeyboardEvent) {
     onStep(event, tile.id);
@@ -45,10 +44,9 @@ export const BoardTile = memo(function BoardTile({
       data-tone={tile.tone}
       data-lifted={lifted}
       aria-pressed={chosen}
-      aria-disabled={isFixed}
       // A wide tile says by itself what it is.
-      aria-label={wide ? undefined : isFixed ? `${tile.label}. ${tile.fixed}` : tile.label}
-      title={isFixed ? `${tile.label}\n${tile.fixed}` : tile.label}
+      aria-label={wide ? undefined : tile.label}
+      title={tile.label}
       tabIndex={reachable ? 0 : -1}
       onClick={clicked}
       onKeyDown={pressed}

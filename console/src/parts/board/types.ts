@@ -7,8 +7,6 @@ export interface Tile {
   readonly label: string;
   readonly content: ReactNode;
   readonly tone: "free" | "used" | "bad";
-  /** Why it cannot be moved now. */
-  readonly fixed?: string;
 }
 
 /** Tiles that belong together, such as the GPUs of a node. */

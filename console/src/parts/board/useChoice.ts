@@ -24,10 +24,9 @@ export function useChoice(selected: ReadonlySet<string>, onSelect: (selected: Re
   );
   const chooseAll = useCallback(
     (tiles: readonly Tile[]) => {
-      const movable = tiles.filter((tile) => tile.fixed === undefined).map((tile) => tile.id);
       const next = new Set(selected);
-      const all = movable.every((id) => next.has(id));
-      for (const id of movable) {
+      const all = tiles.every((tile) => next.has(tile.id));
+      for (const { id } of tiles) {
         if (all) next.delete(id);
         else next.add(id);
       }
@@ -42,8 +41,5 @@ function rangeOf(tiles: readonly Tile[], from: string | undefined, to: string): 
   const begin = tiles.findIndex((tile) => tile.id === from);
   const end = tiles.findIndex((tile) => tile.id === to);
   if (begin < 0 || end < 0) return [];
-  return tiles
-    .slice(Math.min(begin, end), Math.max(begin, end) + 1)
-    .filter((tile) => tile.fixed === undefined)
-    .map((tile) => tile.id);
+  return tiles.slice(Math.min(begin, end), Math.max(begin, end) + 1).map((tile) => tile.id);
 }

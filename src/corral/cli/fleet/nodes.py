@@ -291,7 +291,7 @@ def _gpu_facts(gpu: GpuView, now: float) -> list[tuple[str, str]]:
         ("Node", f"{gpu['node']}, GPU {gpu['index']}"),
         ("Model", f"{gpu['model']}, {formats.size(gpu['memory_bytes'])}"),
         ("Links", gpu.get("link_group", "")),
-        ("Pool", gpu["pool"]),
+        ("Pool", f"{gpu['pool']}, moves to {after} when free" if (after := gpu.get("next_pool")) else gpu["pool"]),
         ("Health", gpu["health"] + (f" since {formats.at_and_ago(since, now)}" if since else "")),
         (
             "Held",

@@ -75,12 +75,13 @@ def show(terminal: Terminal, name: PoolArgument) -> None:
     )
     if view["gpus"] and not terminal.as_json:
         terminal.say("")
-        terminal.table(("GPU", "NODE", "MODEL", "HEALTH!", "JOBS~"), view["gpus"], _gpu_row, empty="")
+        terminal.table(("GPU", "NODE", "MODEL", "HEALTH!", "JOBS~", "MOVES TO~"), view["gpus"], _gpu_row, empty="")
 
 
 def _gpu_row(gpu: GpuView) -> Sequence[str]:
     jobs = [f"{job['id'] or 'a job'} ({job['user']})" for job in gpu["jobs"]]
-    return (gpu["id"], gpu["node"], gpu["model"], gpu["health"], formats.listed(jobs))
+    moves_to = f"{gpu['next_pool']}, when free" if gpu.get("next_pool") else formats.NOTHING
+    return (gpu["id"], gpu["node"], gpu["model"], gpu["health"], formats.listed(jobs), moves_to)
 
 
 @command(
@@ -134,7 +135,11 @@ def edit(
 @command(
     app,
     "move-gpus",
-    examples=["corral pool move-gpus big node-1-gpu0 node-1-gpu1", "corral pool move-gpus default --node node-3"],
+    examples=[
+        "corral pool move-gpus big node-1-gpu0 node-1-gpu1",
+        "corral pool move-gpus default --node node-3",
+        "corral pool move-gpus big --node node-3 --when-free",
+    ],
 )
 def move_gpus(
     terminal: Terminal,
@@ -144,14 +149,26 @@ def move_gpus(
     ] = None,
     gpu: GpuOption = None,
     node: NodeOption = None,
+    when_free: Annotated[
+        bool,
+        typer.Option(
+            "--when-free",
+            help="GPUs with running jobs take no new jobs, and move when these have ended. To take this back, move the "
+            "GPU to the pool that it is in.",
+        ),
+    ] = False,
 ) -> None:
-    """Move GPUs from their pools into this one: all of them or none (operators)."""
+    """Move GPUs from their pools into this one: all of them or none (operators). GPUs with running jobs are refused, or
+    follow later with --when-free."""
     wanted = _gpus(terminal, [*(gpus or ()), *(gpu or ())], node)
     if not wanted:
         raise WrongUsage("nothing to move", hint="Name GPUs, or give --node.")
     with terminal.client() as client:
-        view = client.pools.move_gpus(name, wanted)
-    terminal.answer(view, f"Pool {view['name']} has {formats.count(view['gpus_total'], 'GPU')} now")
+        pool = client.pools.move_gpus(name, wanted, when_free=when_free)
+    here = {view["id"] for view in pool["gpus"]}
+    later = [gpu_id for gpu_id in wanted if gpu_id not in here]
+    follow = f"; {formats.count(len(later), 'GPU')} will follow when free: {formats.listed(later)}" if later else ""
+    terminal.answer(pool, f"Pool {pool['name']} has {formats.count(pool['gpus_total'], 'GPU')} now{follow}")
 
 
 @command(app, "rm", examples=["corral pool rm big", "corral pool rm -y big small"])

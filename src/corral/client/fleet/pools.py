@@ -28,9 +28,11 @@ class Pools:
     def edit(self, name: str, changes: Mapping[str, Any]) -> PoolDetailView:
         return cast("PoolDetailView", self._transport.patch(f"/pools/{segment(name)}", dict(changes)))
 
-    def move_gpus(self, name: str, gpus: Sequence[str]) -> PoolDetailView:
-        """Move GPUs from their pools into this one: all of them or none."""
-        return cast("PoolDetailView", self._transport.post(f"/pools/{segment(name)}/gpus", {"gpus": [*gpus]}))
+    def move_gpus(self, name: str, gpus: Sequence[str], *, when_free: bool = False) -> PoolDetailView:
+        """Move GPUs from their pools into this one: all of them or none. With `when_free`, GPUs with running jobs
+        follow when these have ended. A GPU that is in the pool, and was to leave it, stays."""
+        body = {"gpus": [*gpus], "when_free": when_free}
+        return cast("PoolDetailView", self._transport.post(f"/pools/{segment(name)}/gpus", body))
 
     def delete(self, name: str) -> None:
         self._transport.delete(f"/pools/{segment(name)}")

@@ -162,6 +162,8 @@ class GpuMapView(TypedDict):
     owners: list[str]
     pools: list[str]
     gpus: GpuColumns
+    #: By id of a GPU that moves when its jobs have ended: the name of the pool that it moves to.
+    next_pools: dict[str, str]
     #: Null on the last page.
     next_cursor: str | None
 
@@ -176,6 +178,9 @@ class GpuMark(TypedDict):
 
 class GpuMove(TypedDict):
     gpus: list[str]
+    #: GPUs with running jobs take no new jobs, and move when these have ended. Without it, a GPU with a running job
+    #: refuses the move.
+    when_free: NotRequired[bool]
 
 
 #: A sign of a fault.
@@ -237,6 +242,9 @@ class GpuView(TypedDict):
     #: Observed problems, oldest first, also those that are over.
     evidence: list[EvidenceView]
     pool: str
+    #: The pool that the GPU moves to when its jobs have ended, until when it takes no new jobs; empty if the GPU stays
+    #: in its pool.
+    next_pool: str
     #: GPUs of a node with the same value are linked; empty if no link is known.
     link_group: str
     allocated: float

@@ -1,7 +1,7 @@
 """Pools, managed by operators: named sets of GPUs of one model, each with a queue of its own name.
 
 A GPU is in exactly one pool. A GPU that a job holds stays in its pool, so that a running job never changes its pool;
-what waits is never touched, and says why it waits.
+it can move when the job has ended (`pool_moves`). What waits is never touched, and says why it waits.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from corral.control.errors import InUse, Invalid, NotFound, Taken
+from corral.control.fleet import pool_moves
 from corral.control.fleet.live_fleet import GpuCounts
 from corral.control.fleet.node_views import GpuView
 from corral.control.jobs.admission import check_queue_name
@@ -20,11 +21,11 @@ from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import PoolRecord
 from corral.control.scheduling.guarantees import check_leaving
-from corral.control.scheduling.hybrid_share import keep_shares
 from corral.control.scheduling.reservations import check_gpus_free, check_pool_free
+from corral.control.scheduling.reserved_gpus import name_list
 from corral.core.counts import counted
 from corral.core.model import DEFAULT_POOL, Blocking, Gpu, Job, Queue
-from corral.core.snapshot.changes import DropQueue, PutNode, PutQueue
+from corral.core.snapshot.changes import DropQueue, PutQueue
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 
 #: how many things a refusal names
@@ -65,10 +66,10 @@ def create(work: Work, caller: Caller, name: str, *, description: str = "", gpus
             field="name",
             name=name,
         )
-    moved = _checked_move(work, name, gpus)
+    moved = pool_moves.checked(work, name, gpus).now
     pool = PoolRecord(name=name, description=description, created_at=work.now)
     work.tx.fleet.save_pool(pool)
-    _move(work, name, moved)
+    pool_moves.move(work, name, moved)
     policies = work.state.policies
     queue = Queue(
         name=name,
@@ -90,37 +91,37 @@ def edit(
     """Changes the description or the set of GPUs of a pool: added GPUs join it, removed ones return to `default`."""
     require_operator(caller, "manage pools")
     pool = existing(work.tx, name)
-    joining: list[Gpu] = []
+    joining: Sequence[Gpu] = ()
     leaving: list[Gpu] = []
     if gpus is not None:
         wanted = set(gpus)
-        leaving = [gpu for gpu in pool_gpus(work.state.snapshot, name) if gpu.id not in wanted]
+        leaving = [gpu for gpu in pool_moves.pool_gpus(work.state.snapshot, name) if gpu.id not in wanted]
         if leaving and name == DEFAULT_POOL:
             raise Invalid(
-                f"GPUs leave pool {name} by joining another one: {_listed(gpu.id for gpu in leaving)}", field="gpus"
+                f"GPUs leave pool {name} by joining another one: {name_list(gpu.id for gpu in leaving)}", field="gpus"
             )
-        joining = _checked_move(work, name, sorted(wanted), without={gpu.id for gpu in leaving})
-        _check_idle(work.state.snapshot, leaving)
+        joining = pool_moves.checked(work, name, sorted(wanted), without={gpu.id for gpu in leaving}).now
+        pool_moves.check_idle(work.state.snapshot, leaving)
         check_gpus_free(work.state, {gpu.id for gpu in leaving}, work.now, field="gpus")
         check_leaving(work.state.snapshot, leaving)
     changed = replace(pool, description=pool.description if description is None else description)
     work.tx.fleet.save_pool(changed)
-    _move(work, name, joining)
-    _move(work, DEFAULT_POOL, leaving)
+    pool_moves.move(work, name, joining)
+    pool_moves.move(work, DEFAULT_POOL, leaving)
     detail = {"joined": [gpu.id for gpu in joining], "left": [gpu.id for gpu in leaving]}
     work.record(caller, "pool.edited", name, detail=detail)
     return changed
 
 
-def move_gpus(work: Work, caller: Caller, name: str, gpus: Sequence[str]) -> PoolRecord:
-    """Moves GPUs from their pools into this pool: all of them or none."""
+def move_gpus(work: Work, caller: Caller, name: str, gpus: Sequence[str], *, when_free: bool = False) -> PoolRecord:
+    """Moves GPUs from their pools into this pool: all of them or none. With `when_free`, GPUs with running jobs follow
+    when these have ended; otherwise they refuse the move. GPUs that are in the pool, and were to leave it, stay."""
     require_operator(caller, "manage pools")
     pool = existing(work.tx, name)
-    moved = _checked_move(work, name, gpus)
-    if moved:
-        left = sorted({gpu.pool for gpu in moved})
-        _move(work, name, moved)
-        work.record(caller, "pool.gpus-moved", name, detail={"gpus": [gpu.id for gpu in moved], "from": left})
+    found = pool_moves.checked(work, name, gpus, when_free=when_free)
+    pool_moves.take_back(work, caller, name, set(gpus))
+    pool_moves.plan(work, caller, name, found.later)
+    pool_moves.move_now(work, caller, name, found.now)
     return pool
 
 
@@ -136,17 +137,18 @@ def delete(work: Work, caller: Caller, name: str) -> None:
     if owner is not None:
         raise InUse(f"pool {name} belongs to group {owner}: detach it first", field="name", group=owner)
     snapshot = work.state.snapshot
-    gpus = pool_gpus(snapshot, name)
+    gpus = pool_moves.pool_gpus(snapshot, name)
     queues = pool_queues(snapshot, name)
     running = _running_in(snapshot, {gpu.id for gpu in gpus}, set(queues))
     if running:
         raise InUse(
-            f"pool {name} has {counted(len(running), 'running job')}: {_listed(job.id for job in running)}",
+            f"pool {name} has {counted(len(running), 'running job')}: {name_list(job.id for job in running)}",
             field="name",
             jobs=[job.id for job in running[:NAMED]],
         )
     check_pool_free(work.state, name, work.now)
-    _move(work, DEFAULT_POOL, gpus)
+    pool_moves.cancel_arrivals(work, name)
+    pool_moves.move(work, DEFAULT_POOL, gpus)
     for queue in queues:
         work.tx.fleet.delete_queue(queue)
         work.change(DropQueue(name=queue))
@@ -169,11 +171,6 @@ def existing(tx: Transaction, name: str) -> PoolRecord:
 def group_of(tx: Transaction, pool: str) -> str | None:
     """The group that has the pool."""
     return next((group.name for group in tx.people.groups() if group.pool == pool), None)
-
-
-def pool_gpus(snapshot: ClusterSnapshot, pool: str) -> list[Gpu]:
-    """The GPUs of a pool, sorted by node and place."""
-    return [gpu for _, node in sorted(snapshot.nodes.items()) for gpu in node.gpus if gpu.pool == pool]
 
 
 def pool_queues(snapshot: ClusterSnapshot, pool: str) -> list[str]:
@@ -220,55 +217,6 @@ def gpus_in(state: State, pool: str, now: float) -> list[GpuView]:
 # ------------------------------------------------------------------------------------------------ inside
 
 
-def _checked_move(work: Work, pool: str, gpu_ids: Sequence[str], without: Collection[str] = ()) -> list[Gpu]:
-    """The GPUs that have to move so that all of these are in the pool; `without` are those that leave it meanwhile."""
-    known = {gpu.id: gpu for node in work.state.snapshot.nodes.values() for gpu in node.gpus}
-    missing = [gpu_id for gpu_id in gpu_ids if gpu_id not in known]
-    if missing:
-        raise Invalid(f"there is no GPU {_listed(missing)}", field="gpus", gpus=missing[:NAMED])
-    moving = [known[gpu_id] for gpu_id in dict.fromkeys(gpu_ids) if known[gpu_id].pool != pool]
-    staying = [gpu for gpu in known.values() if gpu.pool == pool and gpu.id not in without]
-    models = sorted({gpu.model for gpu in (*staying, *moving)})
-    if moving and len(models) > 1 and pool != DEFAULT_POOL:
-        raise Invalid(
-            f"pool {pool} would have GPUs of {len(models)} models ({', '.join(models)}): a pool has one",
-            field="gpus",
-            models=models,
-        )
-    _check_idle(work.state.snapshot, moving)
-    check_gpus_free(work.state, {gpu.id for gpu in moving}, work.now, field="gpus")
-    check_leaving(work.state.snapshot, moving)
-    return moving
-
-
-def _check_idle(snapshot: ClusterSnapshot, gpus: Sequence[Gpu]) -> None:
-    holders: dict[str, str] = {}
-    for job in snapshot.jobs.values():
-        for gpu_id in job.allocation.gpus if job.allocation else ():
-            holders.setdefault(gpu_id, job.id)
-    busy = [gpu for gpu in gpus if gpu.id in holders]
-    if busy:
-        text = _listed(f"GPU {gpu.id} has job {holders[gpu.id]}" for gpu in busy)
-        raise InUse(
-            f"GPUs with running jobs cannot be moved: {text}",
-            field="gpus",
-            gpus=[gpu.id for gpu in busy[:NAMED]],
-            jobs=sorted({holders[gpu.id] for gpu in busy})[:NAMED],
-        )
-
-
-def _move(work: Work, pool: str, gpus: Sequence[Gpu]) -> None:
-    if not gpus:
-        return
-    moved = {gpu.id: replace(gpu, pool=pool) for gpu in gpus}
-    work.tx.fleet.save_gpus(list(moved.values()))
-    for node in list(work.state.snapshot.nodes.values()):
-        if any(gpu.id in moved for gpu in node.gpus):
-            changed = tuple(moved.get(gpu.id, gpu) for gpu in node.gpus)
-            work.change(PutNode(node=replace(node, gpus=changed)))
-    keep_shares(work)
-
-
 def _running_in(snapshot: ClusterSnapshot, gpus: Collection[str], queues: Collection[str]) -> list[Job]:
     """Jobs that hold one of these GPUs, or run without GPUs in one of these queues."""
     return sorted(
@@ -280,8 +228,3 @@ def _running_in(snapshot: ClusterSnapshot, gpus: Collection[str], queues: Collec
         ),
         key=lambda job: job.serial,
     )
-
-
-def _listed(names: Iterable[str]) -> str:
-    every = list(names)
-    return ", ".join(every[:5]) + (f" and {len(every) - 5} more" if len(every) > 5 else "")

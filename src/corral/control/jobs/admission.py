@@ -269,7 +269,10 @@ def _whole_fleet(state: State) -> Fleet:
 
 
 def _at_its_best(node: Node) -> Node:
-    gpus = tuple(replace(gpu, health=GpuHealth.HEALTHY) for gpu in node.gpus)
+    """The node with every GPU healthy, and in the pool that it is or moves to."""
+    gpus = tuple(
+        replace(gpu, health=GpuHealth.HEALTHY, pool=gpu.next_pool or gpu.pool, next_pool="") for gpu in node.gpus
+    )
     return replace(node, state=NodeState.READY, gpus=gpus, taken=Taken())
 
 
@@ -277,9 +280,9 @@ def _never_fits(state: State, whole: Fleet, job: Job, pool: str) -> Invalid:
     """Names the field that is at fault: the first one without which the job would fit."""
     request = job.request
     counts: dict[str, list[int]] = defaultdict(list)
-    for node in state.snapshot.nodes.values():
-        for model in {gpu.model for gpu in node.gpus if gpu.pool == pool}:
-            counts[model].append(sum(gpu.model == model and gpu.pool == pool for gpu in node.gpus))
+    for slot in whole.slots:
+        for model in {gpu.model for gpu in slot.node.gpus if gpu.pool == pool}:
+            counts[model].append(sum(gpu.model == model and gpu.pool == pool for gpu in slot.node.gpus))
     models = sorted(counts)
     if request.models and not set(request.models) & set(models):
         there = ", ".join(models) or "none"

@@ -185,7 +185,9 @@ def _merged(known: Node | None, observed: Node) -> Node:
     # A GPU of another model under an old name is a new GPU: a pool has one model.
     kept = {(gpu.id, gpu.model): gpu for gpu in known.gpus}
     gpus = tuple(
-        replace(gpu, health=old.health, pool=old.pool) if (old := kept.get((gpu.id, gpu.model))) else gpu
+        replace(gpu, health=old.health, pool=old.pool, next_pool=old.next_pool)
+        if (old := kept.get((gpu.id, gpu.model)))
+        else gpu
         for gpu in observed.gpus
     )
     state = effective_state(observed.state, known.withheld)

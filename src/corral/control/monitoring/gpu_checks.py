@@ -113,7 +113,7 @@ def begin_scheduled(work: Work, rules: CheckRules) -> list[CheckRecord]:
         for node in state.snapshot.nodes.values()
         if node.state is NodeState.READY
         for gpu in node.gpus
-        if gpu.health is GpuHealth.HEALTHY and gpu.id not in busy and gpu.id not in node.taken.gpus
+        if gpu.takes_jobs and gpu.id not in busy and gpu.id not in node.taken.gpus
         if gpu.pool not in crowded and work.now - last.get(gpu.id, -math.inf) >= rules.every_seconds
     ]
     due.sort(key=lambda item: (item[0], item[2].id))

@@ -19,7 +19,7 @@ def check_promise(snapshot: ClusterSnapshot, queue: Queue) -> None:
     if not queue.guaranteed_gpus or not is_more:
         return
     others = _promised(snapshot, queue.pool, without=queue.name)
-    gpus = sum(gpu.pool == queue.pool for node in snapshot.nodes.values() for gpu in node.gpus)
+    gpus = _staying(snapshot, queue.pool)
     if queue.guaranteed_gpus + sum(others.values()) > gpus:
         raise Invalid(
             f"{counted(queue.guaranteed_gpus, 'GPU')} cannot be guaranteed: pool {queue.pool} has {gpus}"
@@ -33,9 +33,9 @@ def check_promise(snapshot: ClusterSnapshot, queue: Queue) -> None:
 
 def check_leaving(snapshot: ClusterSnapshot, gpus: Iterable[Gpu]) -> None:
     """Refuse to take GPUs out of pools whose queues are guaranteed more than what would stay."""
-    for pool, count in sorted(Counter(gpu.pool for gpu in gpus).items()):
+    for pool, count in sorted(Counter(gpu.pool for gpu in gpus if not gpu.next_pool).items()):
         promised = _promised(snapshot, pool)
-        there = sum(gpu.pool == pool for node in snapshot.nodes.values() for gpu in node.gpus)
+        there = _staying(snapshot, pool)
         if sum(promised.values()) > there - count:
             raise InUse(
                 f"pool {pool} would keep {there - count} of {counted(there, 'GPU')}, "
@@ -45,6 +45,11 @@ def check_leaving(snapshot: ClusterSnapshot, gpus: Iterable[Gpu]) -> None:
                 held=sum(promised.values()),
                 limit=there,
             )
+
+
+def _staying(snapshot: ClusterSnapshot, pool: str) -> int:
+    """The GPUs of the pool, less those that leave it when their jobs have ended."""
+    return sum(gpu.pool == pool and not gpu.next_pool for node in snapshot.nodes.values() for gpu in node.gpus)
 
 
 def _promised(snapshot: ClusterSnapshot, pool: str, without: str = "") -> dict[str, int]:

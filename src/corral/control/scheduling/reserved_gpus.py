@@ -75,6 +75,11 @@ def _named(work: Work, pool: str, draft: ReservationDraft, taken: dict[str, Conf
     missing = [gpu for gpu in gpus if gpu not in known]
     if missing:
         raise Invalid(f"pool {pool} has no GPU {name_list(missing)}", field="gpu_ids", gpus=missing[:NAMED])
+    leaving = [gpu for gpu in gpus if known[gpu].next_pool]
+    if leaving:
+        raise InUse(
+            f"GPU {name_list(leaving)} leaves pool {pool} when its job has ended", field="gpu_ids", gpus=leaving[:NAMED]
+        )
     if not gpus:
         raise Invalid("a reservation has at least one GPU", field="gpu_ids")
     models = sorted({known[gpu].model for gpu in gpus})

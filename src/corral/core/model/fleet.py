@@ -42,6 +42,13 @@ class Gpu:
     pool: str = DEFAULT_POOL
     #: GPUs of a node with the same link group are linked to each other; empty while it is not known
     link_group: str = ""
+    #: the pool that the GPU moves to when its jobs have ended; until then it takes no new job. Empty: it stays
+    next_pool: str = ""
+
+    @property
+    def takes_jobs(self) -> bool:
+        """Whether new jobs may get the GPU, as far as the GPU itself is concerned."""
+        return self.health is GpuHealth.HEALTHY and not self.next_pool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

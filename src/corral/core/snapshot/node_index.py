@@ -17,7 +17,6 @@ from corral.core.model import (
     WHOLE,
     Allocation,
     Gpu,
-    GpuHealth,
     Grant,
     Node,
     NodeState,
@@ -363,7 +362,7 @@ def _usable_domains(node: Node) -> dict[Domain, tuple[str, ...]]:
         return {}
     domains: dict[Domain, tuple[str, ...]] = {EVERYWHERE: ()}
     for gpu in sorted(node.gpus, key=lambda gpu: gpu.index):
-        if gpu.health is GpuHealth.HEALTHY and gpu.id not in node.taken.gpus:
+        if gpu.takes_jobs and gpu.id not in node.taken.gpus:
             for domain in ((gpu.pool, gpu.model), EVERYWHERE):
                 domains[domain] = (*domains.get(domain, ()), gpu.id)
     return domains

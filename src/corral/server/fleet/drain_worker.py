@@ -1,7 +1,9 @@
-"""Goes on with drains and maintenance windows: nodes are drained, emptied and brought back when their time comes."""
+"""Goes on with what waits for jobs to end: nodes are drained, emptied and brought back when their time comes, and GPUs
+move to other pools."""
 
 from __future__ import annotations
 
+from corral.control.fleet import pool_moves
 from corral.control.fleet.draining import maintenance
 from corral.control.live.controller import Controller
 from corral.control.live.worker import Worker
@@ -26,3 +28,5 @@ class DrainWorker:
     def step(self) -> None:
         if self._controller.inspect(maintenance.is_due, self._clock.now()).result(_ANSWER_SECONDS):
             self._controller.execute(maintenance.go_on).result(_ANSWER_SECONDS)
+        if self._controller.inspect(pool_moves.is_due).result(_ANSWER_SECONDS):
+            self._controller.execute(pool_moves.go_on).result(_ANSWER_SECONDS)

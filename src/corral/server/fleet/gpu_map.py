@@ -65,6 +65,8 @@ class NodeColumns(NamedTuple):
     owner: tuple[str | None, ...]
     taken: tuple[bool, ...]
     free: tuple[bool, ...]
+    #: the ids of GPUs that move when their jobs have ended, and the pools that they move to
+    moving: tuple[tuple[str, str], ...]
 
 
 class MapColumns:
@@ -104,6 +106,7 @@ def _columns_of(node: NodeView) -> NodeColumns:
         owner=tuple(None if holder is None else holder.user for holder in holders),
         taken=tuple(view.is_taken for view in node.gpus),
         free=tuple(view.is_free for view in node.gpus),
+        moving=tuple((gpu.id, gpu.next_pool) for gpu in gpus if gpu.next_pool),
     )
 
 
@@ -113,7 +116,7 @@ def map_of(page: MapPage, kept: MapColumns, measured: ReadingsAt, caller: Caller
     columns: list[list[Any]] = [
         list(chain.from_iterable(node[place] for node in nodes)) for place in range(len(NodeColumns._fields))
     ]
-    ids, number, models_of, pools_of, health, allocated, jobs, owners_of, taken, free = columns
+    ids, number, models_of, pools_of, health, allocated, jobs, owners_of, taken, free, moving = columns
     models, model = _numbered(models_of)
     pools, pool = _numbered(pools_of)
     owners, owner = _numbered(owners_of)
@@ -144,6 +147,7 @@ def map_of(page: MapPage, kept: MapColumns, measured: ReadingsAt, caller: Caller
             "owners": owners,
             "pools": pools,
             "gpus": gpus,
+            "next_pools": dict(moving),
             "next_cursor": None if page.is_last else write_cursor([page.nodes[-1].node.id]),
         },
         inf_nan_mode="null",

@@ -17,7 +17,7 @@ from corral.stores.database.errors import SchemaTooNew
 if TYPE_CHECKING:
     from alembic.script import ScriptDirectory
 
-NEWEST = "0025"
+NEWEST = "0026"
 
 #: Key of the advisory lock in PostgreSQL: one server migrates, others wait for it.
 _MIGRATION_LOCK = 0x636F7272616C

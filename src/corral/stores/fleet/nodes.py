@@ -36,7 +36,7 @@ def _build_change_gpu(_: str) -> Update:
 _SAVE_NODE = upsert(node_rows)
 _SAVE_GPU = upsert(gpu_rows)
 _SAVE_QUEUE = upsert(queue_rows)
-_CHANGE_GPU = BatchStatement(_build_change_gpu, ["health", "pool", "of_id"])
+_CHANGE_GPU = BatchStatement(_build_change_gpu, ["health", "pool", "next_pool", "of_id"])
 _DELETE_NODES = BatchStatement(_build_delete_nodes, ["of_id"])
 _DELETE_GPUS = BatchStatement(_build_delete_gpus, ["of_node"])
 
@@ -92,7 +92,8 @@ class SqlFleetTable:
 
     def save_gpus(self, gpus: Sequence[Gpu]) -> None:
         """Save all of them. Raises StoreConflict if one does not exist (any more)."""
-        changed = _CHANGE_GPU.run(self._connection, [(gpu.health.value, gpu.pool, gpu.id) for gpu in gpus])
+        values = [(gpu.health.value, gpu.pool, gpu.next_pool, gpu.id) for gpu in gpus]
+        changed = _CHANGE_GPU.run(self._connection, values)
         if changed != len(gpus):
             known = {gpu.id for node in self.nodes() for gpu in node.gpus}
             missing = ", ".join(gpu.id for gpu in gpus if gpu.id not in known)

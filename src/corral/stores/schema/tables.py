@@ -184,6 +184,8 @@ gpu_rows = Table(
     text_column("pool"),
     # GPUs of a node with the same value are linked; empty if no link is known
     text_column("link_group", default=""),
+    # the pool that it moves to when its jobs have ended; empty if it stays
+    text_column("next_pool", default=""),
     Index(None, "node_id", "gpu_index"),
 )
 

@@ -28,6 +28,7 @@ FULL_GPU = Gpu(
     health=GpuHealth.SUSPECT,
     pool="big",
     link_group="nvlink-0",
+    next_pool="small",
 )
 FULL = Node(
     id="node-1",

@@ -11,6 +11,7 @@ import { Checks } from "@/pages/fleet/gpus/Checks";
 import { Evidence } from "@/pages/fleet/gpus/Evidence";
 import { GpuCharts } from "@/pages/fleet/gpus/GpuCharts";
 import { Holders } from "@/pages/fleet/gpus/Holders";
+import { LeavingNote } from "@/pages/fleet/gpus/LeavingNote";
 import { Readings } from "@/pages/fleet/gpus/Readings";
 import type { Gpu } from "@/pages/fleet/gpus/rules";
 import { useGpuActions } from "@/pages/fleet/gpus/useGpuActions";
@@ -53,6 +54,7 @@ function GpuView({ gpu }: { gpu: Gpu }) {
         {isOperator && <ActionButtons actions={actionsFor([gpu])} />}
       </PageHeader>
       {parts}
+      <LeavingNote gpu={gpu} />
       <Staleness gpu={gpu} />
       <Readings gpu={gpu} />
       <Stack gap="sm" mt="sm">

@@ -44,7 +44,18 @@ function columnsOf(t: Say<typeof texts>, format: Format): Column<Gpu>[] {
   return [
     { key: "id", title: t("gpu"), render: (gpu) => <Name gpu={gpu} />, sort: (gpu) => gpu.id },
     { key: "health", title: t("health"), render: (gpu) => <Health gpu={gpu} />, sort: (gpu) => gpu.health },
-    { key: "pool", title: t("pool"), wide: true, render: (gpu) => gpu.pool, sort: (gpu) => gpu.pool },
+    {
+      key: "pool",
+      title: t("pool"),
+      wide: true,
+      render: (gpu) => (
+        <>
+          {gpu.pool}
+          {gpu.next_pool !== "" && <Faint>{t("movesTo", { pool: gpu.next_pool })}</Faint>}
+        </>
+      ),
+      sort: (gpu) => gpu.pool,
+    },
     {
       key: "utilization",
       title: t("utilization"),

@@ -20,6 +20,7 @@ const usual: Gpu = {
   reserved: false,
   jobs: [],
   reading: null,
+  next_pool: "",
   link_group: "",
 };
 const gpu = (change: Partial<Gpu>): Gpu => ({ ...usual, ...change });

@@ -7,6 +7,13 @@ export const texts = defineTexts({
   node: ["Node", "节点"],
   model: ["Model", "型号"],
   pool: ["Pool", "资源池"],
+  movesTo: ["to {pool} when free", "空闲后移到 {pool}"],
+  leaving: [
+    "This GPU takes no new jobs, and moves to pool {pool} when its jobs have ended.",
+    "此 GPU 不再接收新作业，作业结束后移到资源池 {pool}。",
+  ],
+  keepIn: ["Keep in {pool}", "保留在 {pool}"],
+  stays: ["The GPU stays in pool {pool}", "该 GPU 保留在资源池 {pool}"],
   links: ["linked as", "互联组"],
   health: ["Health", "健康"],
   use: ["Use", "使用"],

@@ -1,12 +1,12 @@
 /** All GPUs, a column per pool. Filters narrow what is shown; what was chosen stays chosen. */
 import { Checkbox, Group, Select, Text, TextInput } from "@mantine/core";
-import { CircleAlert, CircuitBoard, Lock, Search } from "lucide-react";
+import { CircleAlert, CircuitBoard, Lock, MoveRight, Search } from "lucide-react";
 import { useCallback, useMemo, useState } from "react";
 
 import type { Schema } from "@/api/client";
 import { useFilters } from "@/app/useFilters";
-import { byPool, grouped, modelsOf, moveRefusal, type Gpu } from "@/pages/fleet/pools/fleet";
-import { MoveDialog } from "@/pages/fleet/pools/MoveDialog";
+import { grouped, modelsOf, byPool, moveRefusal, type Gpu } from "@/pages/fleet/pools/fleet";
+import { MoveDialog, type MoveWish } from "@/pages/fleet/pools/MoveDialog";
 import { useMoveGpus, type GpuMove } from "@/pages/fleet/pools/usePoolActions";
 import { texts } from "@/pages/fleet/pools/texts";
 import { Board } from "@/parts/board/Board";
@@ -20,7 +20,7 @@ const FILTERS = { q: "", model: "", free: "" };
 export function PoolBoard({ pools, gpus }: { pools: readonly Schema<"PoolView">[]; gpus: readonly Gpu[] }) {
   const t = useTexts(texts);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
-  const [move, setMove] = useState<GpuMove>();
+  const [move, setMove] = useState<MoveWish>();
   const moveGpus = useMoveGpus(() => setSelected(new Set()));
   const [filters, setFilters] = useFilters(FILTERS);
   const columns = useColumns(pools, gpus, filters);
@@ -65,10 +65,11 @@ export function PoolBoard({ pools, gpus }: { pools: readonly Schema<"PoolView">[
   );
 }
 
-/** The moves that take this one back: each GPU goes to the pool that it has now. */
-function backOf(gpus: readonly Gpu[], { ids }: GpuMove): readonly GpuMove[] {
+/** The moves that take this one back: each GPU goes to the pool that it has now, or was to move to. */
+function backOf(gpus: readonly Gpu[], { ids, pool }: MoveWish): readonly GpuMove[] {
   const moved = gpus.filter((gpu) => ids.includes(gpu.id));
-  return [...byPool(moved)].map(([pool, own]) => ({ pool, ids: own.map((gpu) => gpu.id) }));
+  const before = grouped(moved, (gpu) => (gpu.pool === pool ? gpu.nextPool : undefined) ?? gpu.pool);
+  return [...before].map(([name, own]) => ({ pool: name, ids: own.map((gpu) => gpu.id), whenFree: true }));
 }
 
 type Wanted = Readonly<Record<keyof typeof FILTERS, string>>;
@@ -156,6 +157,10 @@ function tileOf(t: Say<typeof texts>, s: Say<typeof states>, gpu: Gpu): Tile {
     t("gpuLabel", { index: gpu.index, node: gpu.node, model: gpu.model }),
     ...(isBad ? [health] : []),
     ...(gpu.isFree ? [t("gpuFree")] : []),
+    ...(gpu.isHeld
+      ? [gpu.job === null ? t("gpuHeld") : t("gpuHeldBy", { job: gpu.job, owner: gpu.owner ?? "?" })]
+      : []),
+    ...(gpu.nextPool === undefined ? [] : [t("gpuMoves", { pool: gpu.nextPool })]),
   ];
   return {
     id: gpu.id,
@@ -166,11 +171,9 @@ function tileOf(t: Say<typeof texts>, s: Say<typeof states>, gpu: Gpu): Tile {
         {gpu.isHeld && <Lock size={11} aria-hidden />}
         {isBad && <CircleAlert size={11} aria-hidden />}
         {gpu.index}
+        {gpu.nextPool !== undefined && <MoveRight size={11} aria-hidden />}
       </>
     ),
-    ...(gpu.isHeld
-      ? { fixed: gpu.job === null ? t("gpuFixedUnknown") : t("gpuFixed", { job: gpu.job, owner: gpu.owner ?? "?" }) }
-      : {}),
   };
 }
 

@@ -32,7 +32,7 @@ export function usePoolColumns(gpus: ReadonlyMap<string, readonly Gpu[]>): reado
       key: "models",
       title: t("models"),
       sort: (pool) => pool.gpus_total,
-      render: (pool) => <Models gpus={gpus.get(pool.name) ?? []} />,
+      render: (pool) => <Models pool={pool.name} gpus={gpus} />,
     },
     {
       key: "used",
@@ -79,21 +79,30 @@ export function usePoolColumns(gpus: ReadonlyMap<string, readonly Gpu[]>): reado
   ];
 }
 
-function Models({ gpus }: { gpus: readonly Gpu[] }) {
+function Models({ pool, gpus }: { pool: string; gpus: ReadonlyMap<string, readonly Gpu[]> }) {
   const t = useTexts(texts);
-  if (gpus.length === 0)
-    return (
-      <Text size="sm" c="dimmed">
-        {t("noGpus")}
-      </Text>
-    );
+  const own = gpus.get(pool) ?? [];
+  const leaving = own.filter((gpu) => gpu.nextPool !== undefined).length;
+  const coming = [...gpus.values()].flat().filter((gpu) => gpu.nextPool === pool).length;
+  const moves = [
+    ...(leaving > 0 ? [t("leaving", { n: leaving })] : []),
+    ...(coming > 0 ? [t("coming", { n: coming })] : []),
+  ];
   return (
-    <Group gap={10}>
-      {modelsOf(gpus).map(([model, count]) => (
-        <span key={model} className="num">
-          {count} × {model}
-        </span>
-      ))}
-    </Group>
+    <>
+      {own.length === 0 && (
+        <Text size="sm" c="dimmed">
+          {t("noGpus")}
+        </Text>
+      )}
+      <Group gap={10}>
+        {modelsOf(own).map(([model, count]) => (
+          <span key={model} className="num">
+            {count} × {model}
+          </span>
+        ))}
+      </Group>
+      {moves.length > 0 && <Faint>{moves.join(" · ")}</Faint>}
+    </>
   );
 }

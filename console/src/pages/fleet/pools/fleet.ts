@@ -11,6 +11,8 @@ export interface Gpu {
   readonly index: number;
   readonly model: string;
   readonly pool: string;
+  /** The pool that it moves to when its jobs have ended. */
+  readonly nextPool: string | undefined;
   readonly health: string;
   readonly isHeld: boolean;
   /** A job could start on it now: not held, healthy, on a ready node, not reserved. */
@@ -29,6 +31,7 @@ export function gpusOf(map: Schema<"GpuMapView">): readonly Gpu[] {
       index: gpus.index[at] ?? 0,
       model: map.models[gpus.model[at] ?? -1] ?? "",
       pool: map.pools[gpus.pool[at] ?? -1] ?? "",
+      nextPool: map.next_pools[id],
       health: gpus.health[at] ?? "healthy",
       isHeld: (gpus.allocated[at] ?? 0) > 0,
       isFree: Boolean(gpus.free[at]),
@@ -38,14 +41,38 @@ export function gpusOf(map: Schema<"GpuMapView">): readonly Gpu[] {
   });
 }
 
-/** The map with these GPUs in that pool. */
+/** The map after a move to that pool: GPUs that jobs hold are to follow, and those that are there stay. */
 export function withMoved(map: Schema<"GpuMapView">, ids: ReadonlySet<string>, pool: string): Schema<"GpuMapView"> {
   const pools = map.pools.includes(pool) ? map.pools : [...map.pools, pool];
   const place = pools.indexOf(pool);
+  const { gpus } = map;
+  const nextPools = new Map(Object.entries(map.next_pools));
+  const after = gpus.pool.map((at, row) => {
+    const id = gpus.id[row] ?? "";
+    if (!ids.has(id)) return at;
+    nextPools.delete(id);
+    if (at === place || gpus.allocated[row] === 0) return place;
+    nextPools.set(id, pool);
+    return at;
+  });
+  return { ...map, pools, gpus: { ...gpus, pool: after }, next_pools: Object.fromEntries(nextPools) };
+}
+
+/** The GPUs of a move by what the move does with them. */
+export interface MoveParts {
+  readonly now: readonly Gpu[];
+  /** Jobs hold them: they follow when these have ended. */
+  readonly later: readonly Gpu[];
+  /** They are in the pool, and were to leave it. */
+  readonly staying: readonly Gpu[];
+}
+
+export function partsOf(moving: readonly Gpu[], pool: string): MoveParts {
+  const joining = moving.filter((gpu) => gpu.pool !== pool && gpu.nextPool !== pool);
   return {
-    ...map,
-    pools,
-    gpus: { ...map.gpus, pool: map.gpus.pool.map((at, row) => (ids.has(map.gpus.id[row] ?? "") ? place : at)) },
+    now: joining.filter((gpu) => !gpu.isHeld),
+    later: joining.filter((gpu) => gpu.isHeld),
+    staying: moving.filter((gpu) => gpu.pool === pool && gpu.nextPool !== undefined),
   };
 }
 
@@ -79,19 +106,12 @@ export function moveRefusal(
   moving: readonly Gpu[],
   pool: string,
 ): string | undefined {
-  const joining = moving.filter((gpu) => gpu.pool !== pool);
-  if (joining.length === 0) return t("sameHere", { pool });
-  const models = new Set([...joining, ...all.filter((gpu) => gpu.pool === pool)].map((gpu) => gpu.model));
-  if (models.size > 1 && pool !== DEFAULT_POOL) return t("oneModel", { pool, models: [...models].sort().join(", ") });
-  const held = joining.filter((gpu) => gpu.isHeld);
-  if (held.length === 0) return undefined;
-  const jobs = [...new Set(held.map((gpu) => gpu.job ?? "?"))];
-  return t("held", {
-    n: held.length,
-    gpus: held
-      .map((gpu) => gpu.id)
-      .slice(0, 5)
-      .join(", "),
-    jobs: jobs.slice(0, 5).join(", "),
-  });
+  const { now, later, staying } = partsOf(moving, pool);
+  const joining = [...now, ...later];
+  if (joining.length + staying.length === 0) return t("sameHere", { pool });
+  const there = all.filter((gpu) => gpu.pool === pool || gpu.nextPool === pool);
+  const models = new Set([...joining, ...there].map((gpu) => gpu.model));
+  if (joining.length > 0 && models.size > 1 && pool !== DEFAULT_POOL)
+    return t("oneModel", { pool, models: [...models].sort().join(", ") });
+  return undefined;
 }

@@ -13,10 +13,13 @@ const TOUCHES = ["/pools", "/gpus", "/groups", "/queues"];
 export interface GpuMove {
   readonly pool: string;
   readonly ids: readonly string[];
+  /** GPUs with running jobs follow when these have ended. */
+  readonly whenFree: boolean;
 }
 
-function send({ pool, ids }: GpuMove): Promise<Schema<"PoolDetailView">> {
-  return sent(api.POST("/pools/{name}/gpus", { params: { path: { name: pool } }, body: { gpus: [...ids] } }));
+function send({ pool, ids, whenFree }: GpuMove): Promise<Schema<"PoolDetailView">> {
+  const body = { gpus: [...ids], when_free: whenFree };
+  return sent(api.POST("/pools/{name}/gpus", { params: { path: { name: pool } }, body }));
 }
 
 /** Shown at once; taken back if the server refuses. */
@@ -27,7 +30,15 @@ export function useMoveGpus(onDone: () => void) {
     touches: TOUCHES,
     optimistic: (cache, { pool, ids }) =>
       cache.change<GpuMap>("/gpus/map", (map) => withMoved(map, new Set(ids), pool)),
-    done: (_, { pool, ids }) => t("moved", { n: ids.length, pool }),
+    done: ({ gpus }, { pool, ids }) => {
+      const here = new Set(gpus.map((gpu) => gpu.id));
+      const arrived = ids.filter((id) => here.has(id)).length;
+      const n = ids.length - arrived;
+      return [
+        ...(arrived > 0 ? [t("moved", { n: arrived, pool })] : []),
+        ...(n > 0 ? [t("planned", { n, pool })] : []),
+      ].join(" ");
+    },
     undo:
       (_, { back }) =>
       () =>

@@ -216,6 +216,10 @@ def _out_of_use(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> str:
     faulty = sum(node.state is NodeState.READY and gpu.health is not GpuHealth.HEALTHY for node, gpu in in_reach)
     away = sum(node.state is not NodeState.READY for node, _ in in_reach)
     taken = sum(node.state is NodeState.READY and gpu.id in node.taken.gpus for node, gpu in in_reach)
+    leaving = sum(bool(gpu.next_pool) for _, gpu in in_reach)
+    coming = sum(
+        gpu.next_pool == queue.pool and (not models or gpu.model in models) for node in nodes for gpu in node.gpus
+    )
     avoided = sum(gpu.id in job.avoid_gpus or node.id in job.avoid_nodes for node, gpu in in_reach)
     parts = [
         f"{counted(count, 'GPU is', 'GPUs are')} {state}"
@@ -223,6 +227,8 @@ def _out_of_use(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> str:
             (faulty, "suspect or failed"),
             (away, "on nodes that are not ready"),
             (taken, "held by others outside corral"),
+            (leaving, "about to move to another pool"),
+            (coming, "about to come from another pool"),
             (avoided, "avoided because it failed there before"),
         )
         if count and job.request.wants_gpu

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from corral.core.counts import counted
-from corral.core.model import WHOLE, Allocation, GpuHealth, Grant, Job, JobState, Node, NodeState
+from corral.core.model import WHOLE, Allocation, Grant, Job, JobState, Node, NodeState
 from corral.core.scheduling.plan.plan import Plan, PlannedStart, Preemption, Resize, Start
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 
@@ -175,9 +175,12 @@ class _Check:
             yield f"{job.id} checks {', '.join(job.only_gpus)} and gets {', '.join(grant.gpus)}"
         for gpu in node.gpus if grant.gpus else ():
             if gpu.id in grant.gpus:
-                unhealthy = gpu.health is not GpuHealth.HEALTHY and gpu.id not in job.only_gpus
-                if unhealthy or gpu.id in job.avoid_gpus or gpu.id in node.taken.gpus:
-                    yield f"{job.id} gets {gpu.id}, which is {gpu.health}, held outside corral, or which it avoids"
+                is_closed = not gpu.takes_jobs and gpu.id not in job.only_gpus
+                if is_closed or gpu.id in job.avoid_gpus or gpu.id in node.taken.gpus:
+                    yield (
+                        f"{job.id} gets {gpu.id}, which is {gpu.health}, moves to another pool, is held outside "
+                        "corral, or which it avoids"
+                    )
                 if queue is None or gpu.pool != queue.pool:
                     yield f"{job.id} of queue {job.queue} gets {gpu.id} of pool {gpu.pool}"
                 if job.request.models and gpu.model not in job.request.models:

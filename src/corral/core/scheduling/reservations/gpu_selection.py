@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from corral.core.model import Gpu, GpuHealth, Job, JobState
+from corral.core.model import Gpu, Job, JobState
 from corral.core.scheduling.reservations.reservation import Reservation
 from corral.core.scheduling.reservations.windows import in_force, owns, window_of
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
@@ -68,7 +68,7 @@ def choose_gpus(
         usable = [
             (node, gpu)
             for node, gpu in gpus_of(snapshot, pool, model)
-            if gpu.id not in taken and (gpu.health is GpuHealth.HEALTHY or gpu.id in keep)
+            if gpu.id not in taken and (gpu.takes_jobs or gpu.id in keep)
         ]
         kept = [gpu.id for _, gpu in usable if gpu.id in keep][:count]
         free = [(node, gpu.id) for node, gpu in usable if gpu.id not in keep and gpu.id not in busy]

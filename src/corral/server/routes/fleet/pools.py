@@ -71,8 +71,9 @@ async def edit_pool(name: str, body: PoolEdit, caller: Operator, context: Contex
 
 @router.post("/{name}/gpus", operation_id="move_gpus", response_model=PoolDetailView, responses=problems(403, 404, 409))
 async def move_gpus(name: str, body: GpuMove, caller: Operator, context: Context) -> Response:
-    """Move these GPUs into the pool from their present pools: all of them or none."""
-    await context.execute(pools.move_gpus, caller, name, body.gpus)
+    """Move these GPUs into the pool from their present pools: all of them or none. With `when_free`, GPUs with running
+    jobs follow when these have ended. A GPU that is in the pool, and was to leave it, stays."""
+    await context.execute(pools.move_gpus, caller, name, body.gpus, when_free=body.when_free)
     return await _shown(context, name, caller)
 
 

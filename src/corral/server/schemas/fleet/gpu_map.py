@@ -46,4 +46,7 @@ class GpuMapView(View):
     owners: list[str]
     pools: list[str]
     gpus: GpuColumns
+    next_pools: dict[str, str] = Field(
+        description="By id of a GPU that moves when its jobs have ended: the name of the pool that it moves to."
+    )
     next_cursor: str | None = Field(description="Null on the last page.")

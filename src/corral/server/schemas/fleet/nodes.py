@@ -84,6 +84,10 @@ class GpuView(View):
     health_since: str | None = Field(description="Null if the GPU was always healthy.")
     evidence: list[EvidenceView] = Field(description="Observed problems, oldest first, also those that are over.")
     pool: str
+    next_pool: str = Field(
+        description="The pool that the GPU moves to when its jobs have ended, until when it takes no new jobs; empty "
+        "if the GPU stays in its pool."
+    )
     link_group: str = Field(description="GPUs of a node with the same value are linked; empty if no link is known.")
     allocated: Number
     taken: bool = Field(description="The GPU is used outside of corral.")
@@ -321,6 +325,7 @@ def gpu_view(view: views.GpuView, measured: Measured, caller: Caller) -> GpuView
         health_since=rfc3339_or_none(condition.since or None) if condition is not None else None,
         evidence=[_evidence_view(item) for item in condition.evidence] if condition is not None else [],
         pool=gpu.pool,
+        next_pool=gpu.next_pool,
         link_group=gpu.link_group,
         allocated=number(view.held_milli / WHOLE),
         taken=view.is_taken,

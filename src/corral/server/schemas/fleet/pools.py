@@ -43,6 +43,11 @@ class PoolEdit(Body):
 
 class GpuMove(Body):
     gpus: Annotated[list[Label], Field(min_length=1, max_length=MAX_GPUS)]
+    when_free: bool = Field(
+        default=False,
+        description="GPUs with running jobs take no new jobs, and move when these have ended. Without it, a GPU with a "
+        "running job refuses the move.",
+    )
 
 
 class PoolView(View):

@@ -38,6 +38,7 @@ describe("gpusOf", () => {
       pools: ["default"],
       owners: ["ann"],
       next_cursor: null,
+      next_pools: {},
       gpus: {
         id: ["a-gpu0", "a-gpu1"],
         node: [0, 0],
