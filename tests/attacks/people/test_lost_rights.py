@@ -89,7 +89,7 @@ def socket_to(machine: SharedMachine, token: str, path: str) -> Iterator[ClientC
 
 
 def must_close(connection: ClientConnection) -> None:
-    """What comes before the end is read."""
+    """Reads up to the end."""
     with pytest.raises(ConnectionClosed):
         deque(iter(partial(connection.recv, timeout=60), None), maxlen=0)
 

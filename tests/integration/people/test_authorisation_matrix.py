@@ -194,7 +194,7 @@ def test_the_table_has_every_route_and_no_other() -> None:
 
 
 #: Routes that the description leaves out and that are about no user's things.
-OF_NOBODY = {
+WITHOUT_OWNER = {
     "/api/docs",
     "/api/v1/openapi.json",
     "/apps/{job}",  # these two only add a slash
@@ -211,7 +211,7 @@ REFUSED = {"stranger": {401}, "disabled": {401}, "expired": {401}, "small": {403
 
 def undescribed() -> list[APIRoute | APIWebSocketRoute]:
     routes = [route for route in bare_app().routes if isinstance(route, APIRoute | APIWebSocketRoute)]
-    return [route for route in routes if not getattr(route, "include_in_schema", False) and route.path not in OF_NOBODY]
+    return [route for route in routes if not getattr(route, "include_in_schema", False) and route.path not in WITHOUT_OWNER]
 
 
 @pytest.mark.parametrize("route", undescribed(), ids=lambda route: f"{type(route).__name__} {route.path}")

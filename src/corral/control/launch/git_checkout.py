@@ -122,7 +122,7 @@ settle() {
 
 begin() {
   # A socket has a short path.
-  own=$(mktemp -d /tmp/corral-git.XXXXXX 2>/dev/null) || fail "there is no room in /tmp"
+  own=$(mktemp -d /tmp/corral-git.XXXXXX 2>/dev/null) || fail "no directory can be made in /tmp"
   case $url in
     http://*|https://*) return ;;
   esac

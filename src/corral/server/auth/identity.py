@@ -74,7 +74,7 @@ class Identities:
         self._remembered: dict[str, _Remembered] = {}
         #: incremented with every `forget`, so that a lookup that began before is not cached
         self._generation = 0
-        #: of its own: nobody else's work delays the sign-in of a request
+        #: threads for look-ups only, so that no slow call delays the sign-in of a request
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="identity")
         self._forgot_all = 0
         self._forgot: dict[str, int] = {}

@@ -23,6 +23,9 @@ from corral.server.workbenches.proxy import FOREIGN
 log = logging.getLogger("corral.server.requests")
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
+#: The only body that is read from callers who are not signed in.
+SIGN_IN = "/api/v1/auth/login"
+MAX_SIGN_IN_BYTES = 64 * 1024
 #: Bodies for these routes are forwarded or written piece by piece; the routes have limits of their own.
 PASSED_ON = re.compile(
     r"/workbenches/.*|/api/v1/datasets/[^/]+/objects/[0-9a-f]{64}|/api/v1/volumes/[^/]+/uploads/[^/]+/parts/\d+"
@@ -80,12 +83,13 @@ class RequestEnvelope:
 
         try:
             length = asked.get(b"content-length", b"0")
+            most = min(self._max_body_bytes, MAX_SIGN_IN_BYTES) if scope["path"] == SIGN_IN else self._max_body_bytes
             if PASSED_ON.fullmatch(scope["path"]):
                 await self._guarded(scope, receive, sending)
-            elif length.isdigit() and int(length) > self._max_body_bytes:
-                await self._too_large().response()(scope, receive, sending)
+            elif length.isdigit() and int(length) > most:
+                await _too_large(most).response()(scope, receive, sending)
             else:
-                await self._guarded(scope, self._limited(receive), sending)
+                await self._guarded(scope, _limited(receive, most), sending)
         finally:
             self._finish(scope, status, time.perf_counter() - started if seconds is None else seconds)
             request_id.reset(token)
@@ -109,25 +113,6 @@ class RequestEnvelope:
                 raise
             await unexpected()(scope, receive, send)
 
-    def _limited(self, receive: Receive) -> Receive:
-        """Stops reading at the limit, for bodies without a stated length."""
-        seen = 0
-
-        async def receiving() -> Message:
-            nonlocal seen
-            message = await receive()
-            if message["type"] == "http.request":
-                seen += len(message.get("body", b""))
-                if seen > self._max_body_bytes:
-                    raise HTTPException(413, self._too_large().detail)
-            return message
-
-        return receiving
-
-    def _too_large(self) -> Problem:
-        detail = f"The body is larger than {self._max_body_bytes} bytes."
-        return Problem(413, "Body too large", detail, numbers={"limit_bytes": self._max_body_bytes})
-
     def _finish(self, scope: Scope, status: int, seconds: float) -> None:
         # The template, not the path: a label per job id would grow without end.
         route = getattr(scope.get("route"), "path", "other")
@@ -135,6 +120,26 @@ class RequestEnvelope:
         level = logging.WARNING if status >= 500 else logging.DEBUG
         if log.isEnabledFor(level):
             log.log(level, "%s %s -> %d in %.1f ms", scope["method"], scope["path"], status, seconds * 1000)
+
+
+def _limited(receive: Receive, most: int) -> Receive:
+    """Stops reading at the limit, for bodies without a stated length."""
+    seen = 0
+
+    async def receiving() -> Message:
+        nonlocal seen
+        message = await receive()
+        if message["type"] == "http.request":
+            seen += len(message.get("body", b""))
+            if seen > most:
+                raise HTTPException(413, _too_large(most).detail)
+        return message
+
+    return receiving
+
+
+def _too_large(most: int) -> Problem:
+    return Problem(413, "Body too large", f"The body is larger than {most} bytes.", numbers={"limit_bytes": most})
 
 
 def _add_foreign_headers(message: Message, rid: str) -> MutableHeaders:

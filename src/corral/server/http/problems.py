@@ -29,7 +29,7 @@ from corral.control.ports import (
     StoreSuperseded,
     StoreUnavailable,
 )
-from corral.server.http.validation import Finding, findings
+from corral.server.http.validation import MOST_ERRORS, Finding, findings
 
 log = logging.getLogger("corral.server")
 
@@ -172,7 +172,7 @@ def _request_findings(request: Request, error: RequestValidationError) -> list[F
     annotation = body_field.field_info.annotation if body_field is not None else None
     model = annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
     stripped = []
-    for entry in error.errors():
+    for entry in error.errors()[:MOST_ERRORS]:
         place = tuple(entry["loc"][1:])
         if entry["type"] == "json_invalid":
             place = ()

@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from corral.server.http.preconditions import edited, refuse_unsupported, with_etag
 from corral.server.http.problems import ProblemView, invalid
-from corral.server.http.validation import Finding, unknown_name
+from corral.server.http.validation import MOST_ERRORS, Finding, unknown_name
 from corral.server.system.idempotency import HEADER, run_once
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
@@ -133,7 +133,7 @@ def _query_names(dependant: Dependant) -> Iterator[str]:
 def _check_query(request: Request, known: frozenset[str]) -> None:
     wrong = [
         Finding(location=(name,), message=unknown_name(name, known, what="query parameter"))
-        for name in sorted({name for name in request.query_params if name not in known})
+        for name in sorted({name for name in request.query_params if name not in known})[:MOST_ERRORS]
     ]
     wrong += [
         Finding(location=(name,), message="must not contain a NUL character")

@@ -10,11 +10,17 @@ import types
 import typing
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from pydantic import BaseModel
 
 Location = tuple[str | int, ...]
+
+#: Errors that one answer describes: a body can have hundreds of thousands, and each one takes time.
+MOST_ERRORS = 50
+#: Longer names are similar to none.
+_MOST_LETTERS = 100
 
 #: Only errors whose pydantic message is written for programmers.
 _MESSAGES: Mapping[str, str] = {
@@ -72,9 +78,9 @@ def dotted(location: Sequence[str | int]) -> str:
 
 
 def findings(errors: Iterable[Any], model: type[BaseModel] | None = None) -> list[Finding]:
-    """Pydantic's error list, one error per field. `model` has the allowed names."""
+    """The beginning of pydantic's error list, one error per field. `model` has the allowed names."""
     found: dict[Location, Finding] = {}
-    for error in errors:
+    for error in islice(errors, MOST_ERRORS):
         location = _location(error["loc"])
         if error["type"] == "extra_forbidden":
             # The unknown name is chosen by the client, and may look like a branch of a union.
@@ -93,7 +99,7 @@ def findings(errors: Iterable[Any], model: type[BaseModel] | None = None) -> lis
 def unknown_name(name: str, allowed: Iterable[str], *, what: str = "key") -> str:
     """The message for an unknown name."""
     options = sorted(allowed)
-    close = difflib.get_close_matches(name, options, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(name, options, n=1, cutoff=0.6) if len(name) <= _MOST_LETTERS else []
     hint = f"did you mean {close[0]!r}? " if close else ""
     return f"unknown {what}; {hint}allowed: {', '.join(options) or 'none'}"
 

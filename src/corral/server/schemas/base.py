@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated, Any, Generic, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from corral.core.names import VARIABLE_NAME
 from corral.core.quantities import parse_bytes, parse_duration
@@ -13,11 +13,25 @@ from corral.core.visible_text import visible
 
 Item = TypeVar("Item")
 
+#: Unknown fields of one object that are named one by one.
+MOST_UNKNOWN = 5
+
 
 class Body(BaseModel):
     """A request body. Unknown fields are refused, and no value is converted: "5" is not 5, and true is not 1."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_few_unknown_fields(cls, value: Any) -> Any:
+        """One error for many unknown fields: pydantic makes one of each, and a body has room for very many."""
+        if isinstance(value, dict) and not cls.model_fields.keys() >= value.keys():
+            unknown = [name for name in value if name not in cls.model_fields]
+            if len(unknown) > MOST_UNKNOWN:
+                first = ", ".join(str(name)[:40] for name in unknown[:MOST_UNKNOWN])
+                raise ValueError(f"has {len(unknown)} unknown fields, such as {first}")
+        return value
 
 
 class View(BaseModel):

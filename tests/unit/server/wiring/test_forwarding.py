@@ -201,7 +201,7 @@ def test_only_servers_of_the_store_may_name_the_address_of_a_caller() -> None:
     assert true.json()["client"] == "10.9.9.9"
 
 
-def test_what_is_behind_the_layer_gets_no_key_of_a_server(leader: str) -> None:
+def test_routes_get_no_key_of_a_server(leader: str) -> None:
     """Requests go on to programs of jobs, with their headers."""
     for answer in (
         ask(Peer("one", is_leading=True), "GET", "/apps/j-2/", headers={MARK: "three key-of-three 10.9.9.9"}),
