@@ -40,6 +40,8 @@ class DeviceHarness(KubernetesHarness):
 
     def __init__(self, root: Path, cluster: KubernetesCluster) -> None:
         self.rules = {"mounts": (), "pending_seconds": 4.0}
+        #: the instances of all orders, in place of their own
+        self.placed: tuple[Instance, ...] = ()
         #: a token of another account than the administrator's
         self.token = ""
         super().__init__(root, cluster.access)
@@ -53,10 +55,17 @@ class DeviceHarness(KubernetesHarness):
         api = ApiClient(with_token(self.kubeconfig, self.token))
         return KubernetesEngine(root=self.root, api=api, rules=replace(rules, **self.rules), look_seconds=0.2)
 
+    def launch(self, launch_order: LaunchOrder) -> str:
+        # A server launches nothing before it has seen the cluster.
+        self.engine.observe()
+        return super().launch(launch_order)
+
     def node_name(self, rank: int) -> str:
         return NODE
 
     def _placed(self, instance: Instance) -> Instance:
+        if self.placed:
+            return self.placed[instance.rank]
         gpu_ids = tuple(f"GPU-{NODE}-{index}" for index in instance.gpu_indexes)
         return replace(instance, node=NODE, gpu_ids=gpu_ids)
 
@@ -74,10 +83,6 @@ class DeviceHarness(KubernetesHarness):
         status = self.api.get(f"{CLAIMS}/{name}").get("status") or {}
         results = ((status.get("allocation") or {}).get("devices") or {}).get("results") or ()
         return [result["device"] for result in results]
-
-    def clean_up(self) -> None:
-        super().clean_up()
-        wait_until(lambda: not self.own_pods() and not self.claims(), "nothing stays")
 
 
 @pytest.fixture
@@ -146,8 +151,8 @@ def test_a_gang_on_nodes_of_both_kinds_begins_as_a_whole(cluster: DeviceHarness)
         Instance(rank=0, node="gpu1", gpu_ids=("gpu1-gpu0",), gpu_indexes=(0,)),
         Instance(rank=1, node=NODE, gpu_ids=(f"GPU-{NODE}-3",), gpu_indexes=(3,)),
     )
-    cluster._launched.add("j-1.1")
-    cluster.engine.launch(replace(order(*script(text), nodes=2, gpus=1), instances=both))
+    cluster.placed = both
+    cluster.launch(order(*script(text), nodes=2, gpus=1))
     assert cluster.listener.ended().exit_code == 0
     first, second = cluster.output().split(), cluster.output(rank=1).split()
     assert first[0] == second[0]
@@ -203,18 +208,18 @@ def test_the_words_of_a_driver_that_prepares_no_device_are_shown(
 def test_devices_that_change_are_seen(cluster: DeviceHarness, device_cluster: KubernetesCluster) -> None:
     node = device_cluster.node(NODE)
     all_devices = [gpu_device(NODE, index) for index in range(4)]
+    assert len(cluster.node().gpus) == 4
     mig = gpu_device(NODE, 3, type={"string": "mig"}, uuid={"string": "MIG-3-1"}, profile={"string": "1g.10gb"})
     try:
         node.publish([*all_devices[:3], mig | {"name": "gpu-3-mig-1", "capacity": {"memory": {"value": "10Gi"}}}])
         wait_until(lambda: "MIG-3-1" in {gpu.id for gpu in cluster.node().gpus}, "the part of a GPU")
         seen = cluster.node()
-        # Driver and kubelet may be just starting.
+        # It is remembered: its driver may be just starting.
         assert seen.taken.gpus == ("GPU-gpu2-3",)
         (part,) = [gpu for gpu in seen.gpus if gpu.id == "MIG-3-1"]
         assert (part.model, part.memory_bytes) == ("A100-SXM4-80GB-MIG-1g.10gb", 10 << 30)
-        cluster._launched.add("j-1.1")
-        wanted = Instance(rank=0, node=NODE, gpu_ids=("MIG-3-1",), gpu_indexes=(4,))
-        cluster.engine.launch(replace(order(*script(SHOW), gpus=1), instances=(wanted,)))
+        cluster.placed = (Instance(rank=0, node=NODE, gpu_ids=("MIG-3-1",), gpu_indexes=(4,)),)
+        cluster.launch(order(*script(SHOW), gpus=1))
         assert cluster.listener.ended().exit_code == 0
         assert cluster.output() == "MIG-3-1 void\n"
     finally:

@@ -278,7 +278,8 @@ if "create" in words:
     path = words[words.index("--bundle") + 1] + "/config.json"
     with open(path) as file:
         config = json.load(file)
-    pod = config.get("annotations", {{}}).get("io.kubernetes.cri.sandbox-uid")
+    notes = config.get("annotations", {{}})
+    pod = "/".join(str(notes.get("io.kubernetes.cri.sandbox-" + part)) for part in ("namespace", "name"))
     for name in glob.glob("{edits}/*.json"):
         with open(name) as file:
             prepared = json.load(file)

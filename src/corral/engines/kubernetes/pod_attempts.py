@@ -36,7 +36,8 @@ class PodAttempts(AttemptTable[Attempt]):
         return [attempt.id for attempt in self.all() if not attempt.is_over and not nodes >= set(attempt.nodes)]
 
     def with_time_limit(self, silent_nodes: Set[str]) -> list[str]:
-        """The ids of the attempts that wait for a start, an end or a silent node, each with a time limit."""
+        """The ids of the attempts that wait for a start, an end, a pod that the watch does not show yet, or a silent
+        node, each with a time limit."""
         return [
             attempt.id
             for attempt in self.all()
@@ -45,6 +46,7 @@ class PodAttempts(AttemptTable[Attempt]):
                 len(attempt.up) < len(attempt.nodes)
                 or attempt.end_seen_at
                 or attempt.was_stopped
+                or len(attempt.seen.keys() | attempt.exits.keys()) < len(attempt.nodes)
                 or not silent_nodes.isdisjoint(attempt.nodes)
             )
         ]

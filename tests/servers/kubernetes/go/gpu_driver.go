@@ -142,7 +142,7 @@ func (driver *gpuDriverServer) prepare(claim *resource.ResourceClaim) ([]kubelet
 func (driver *gpuDriverServer) writeEdits(claim *resource.ResourceClaim, uuids []string) error {
 	pods := []string{}
 	for _, user := range claim.Status.ReservedFor {
-		pods = append(pods, string(user.UID))
+		pods = append(pods, claim.Namespace+"/"+user.Name)
 	}
 	variables := []string{"NVIDIA_VISIBLE_DEVICES=void", "PREPARED_GPUS=" + strings.Join(uuids, ",")}
 	device := map[string]any{"name": string(claim.UID), "containerEdits": map[string]any{"env": variables}}

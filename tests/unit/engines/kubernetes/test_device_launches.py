@@ -141,6 +141,7 @@ def test_the_last_warning_about_a_pod_that_its_node_prepares_is_shown(
     started.cluster.events = [
         {"reason": "FailedMount", "message": "late", "lastTimestamp": "2026-01-01T00:00:01Z"},
         {"reason": "FailedPrepareDynamicResources", "message": "no GPU", "lastTimestamp": "2026-01-01T00:00:02Z"},
+        {"reason": "MissingClusterDNS", "message": "default", "lastTimestamp": "2026-01-01T00:00:03Z"},
     ]
     started.launch(ON_DEVICES)
     body: Json = json.loads(json.dumps(started.cluster.pods[started.name]))

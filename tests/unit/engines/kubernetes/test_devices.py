@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from corral.control.ports import EngineUnavailable
 from corral.core.model import Node, NodeState
 from corral.engines.kubernetes.cluster.cache import INSTALLATION_LABEL
 from corral.engines.kubernetes.cluster.capacities import Capacities
@@ -192,6 +193,13 @@ def test_a_plan_names_devices_only_where_a_driver_publishes_them(tmp_path: Path)
     assert is_counted("gpu1", "gpu1-gpu12")
     assert not is_counted("gpu1", "gpu1-gpu.amd.com-gpu-0-128")
     assert found.devices() == {"GPU-0": "GPU-0", "GPU-1": "GPU-1"}
+
+
+def test_a_launch_waits_until_it_is_known_which_gpus_are_published(tmp_path: Path) -> None:
+    found = GpuDevices(tmp_path, "abcd", DEVICE_CLASSES, {}, lambda: None)
+    with pytest.raises(EngineUnavailable, match="which GPUs drivers publish is unknown: not asked yet"):
+        found.of_plan("gpu1", ["GPU-0"])
+    assert found.of_plan("gpu1", ["gpu1-gpu0"]) == ()
 
 
 def test_a_claim_asks_for_the_devices_of_the_plan_and_belongs_to_its_pod() -> None:

@@ -130,6 +130,22 @@ def test_an_end_during_an_outage_is_noticed_when_nodes_are_seen_after_pods(start
     assert (status.reason, status.exit_code) == (EndReason.EXIT_CODE, 0)
 
 
+def test_a_pod_that_was_removed_while_no_server_ran_ends_its_attempt(
+    started: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if that was so soon after its creation that a new server waits for the watch to show the pod."""
+    monkeypatch.setattr(tracking, "UNSEEN_SECONDS", 2.0)
+    started.run()
+    started.engine.close()
+    started.cluster.pods.clear()
+    started.engine = started.new_engine()
+    assert started.phase() is AttemptPhase.RUNNING
+    wait_for(lambda: started.phase() is AttemptPhase.ENDED)
+    status = started.status()
+    assert status is not None
+    assert (status.reason, status.message) == (EndReason.LOST, "its pod is gone from Kubernetes")
+
+
 def test_a_pod_that_could_not_be_created_for_long_is_not_taken_for_gone(
     started: Started, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,6 +87,11 @@ def terminated(pod: Json) -> Json | None:
     return (container_status(pod).get("state") or {}).get("terminated")
 
 
+def has_ended(pod: Json) -> bool:
+    """Whether the job's container uses nothing any more."""
+    return is_over(pod) or terminated(pod) is not None
+
+
 def is_up(pod: Json) -> bool:
     return (container_status(pod).get("state") or {}).get("running") is not None
 

@@ -174,8 +174,8 @@ class PodCommands:
         return asked(lambda: self._tolerant(lambda: self._api.get(self._pod(name)))) or None
 
     def last_warning(self, pod: Json) -> str:
-        """The last warning of Kubernetes about a pod, such as that a volume or a device cannot be prepared; "" if there
-        is none, or this account may not see any."""
+        """The last failure that Kubernetes has noted about a pod, such as that a volume or a device cannot be prepared;
+        "" if there is none, or this account may not see any."""
         namespace = pod["metadata"].get("namespace") or self.home
         chosen = {"fieldSelector": f"involvedObject.uid={pod['metadata']['uid']},type=Warning"}
         try:
@@ -183,9 +183,11 @@ class PodCommands:
         except (ApiError, ApiUnavailable) as error:
             log.info("pod %s: its warnings cannot be read: %s", name_of(pod), error)
             return ""
-        if not found:
+        # Others are about the pod's settings, and are noted again and again.
+        failures = [event for event in found if str(event.get("reason")).startswith("Failed")]
+        if not failures:
             return ""
-        last = max(found, key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
+        last = max(failures, key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
         return f"{last.get('reason')}: {last.get('message')}"
 
     def remove(self, pod: Json) -> None:

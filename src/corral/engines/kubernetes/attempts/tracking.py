@@ -37,7 +37,7 @@ UNHEARD_SECONDS = 60.0
 HURRY_SECONDS = 5.0
 #: How long its node may fail to create a container.
 CREATION_SECONDS = 120.0
-#: How long a node may prepare a pod before the warnings about the pod are asked for.
+#: How long a node may prepare a pod before Kubernetes is asked for failures of the pod.
 WARNING_SECONDS = 10.0
 #: How long the end of a pod waits for the rest of its log.
 LOG_SECONDS = 20.0

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from corral.engines.kubernetes.api.client import Json
 from corral.engines.kubernetes.api.objects import annotations_of, is_over, requests_of
+from corral.engines.kubernetes.attempts.ends import has_ended
 from corral.engines.kubernetes.attempts.pod_attempt import Attempt
 from corral.engines.kubernetes.attempts.pods import GPUS_ANNOTATION
 
@@ -32,9 +33,9 @@ def others_use(
 
 
 def leaving_gpus(own: Mapping[str, Json], attempts: Iterable[Attempt]) -> set[str]:
-    """The GPUs of plans whose pods have not ended although their attempts are over."""
+    """The GPUs of plans whose programs have not ended although their attempts are over."""
     live = {name for attempt in attempts if not attempt.is_over for name in attempt.pods}
-    pods = (pod for name, pod in own.items() if name not in live and pod["spec"].get("nodeName") and not is_over(pod))
+    pods = (pod for name, pod in own.items() if name not in live and pod["spec"].get("nodeName") and not has_ended(pod))
     return {gpu_id for pod in pods for gpu_id in annotations_of(pod).get(GPUS_ANNOTATION, "").split(",") if gpu_id}
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from corral.control.ports import EngineUnavailable
 from corral.engines.kubernetes.devices.claimed_devices import ClaimedDevices
 from corral.engines.kubernetes.devices.published_devices import PublishedDevices
 from corral.engines.kubernetes.devices.resource_slices import Device, DeviceKey, NodeSlices
@@ -47,9 +48,12 @@ class GpuDevices:
         return {node: node_devices(slices, holders, leaving) for node, slices in self.published.nodes().items()}
 
     def of_plan(self, node: str, gpu_ids: Sequence[str]) -> tuple[Device, ...]:
-        """The devices of a plan; none for GPUs that a device plugin gives out. Raises DeviceGone."""
+        """The devices of a plan; none for GPUs that a device plugin gives out. Raises DeviceGone, and EngineUnavailable
+        while it is unknown what is published."""
         if all(is_counted(node, gpu_id) for gpu_id in gpu_ids):
             return ()
+        if trouble := self.published.trouble:
+            raise EngineUnavailable(f"Kubernetes: which GPUs drivers publish is unknown: {trouble}")
         known = {device.gpu_id: device for device in self.published.of(node).devices}
         if missing := [gpu_id for gpu_id in gpu_ids if gpu_id not in known]:
             raise DeviceGone(f"no driver publishes {', '.join(missing)} on {node} any more")
