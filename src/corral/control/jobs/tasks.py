@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from corral.control.errors import InsufficientQuota, Invalid, NotFound, OverLimit, Taken, WrongState
+from corral.control.errors import InsufficientQuota, Invalid, NotFound, OverLimit, WrongState
 from corral.control.jobs import jobs
 from corral.control.jobs.admission import admit, settled
 from corral.control.live.unit_of_work import Caller, Work
@@ -135,7 +135,7 @@ def _name(work: Work, caller: Caller, task: str) -> str:
     job = work.jobs.get(found.job.id) if found else None
     if job is not None and not job.state.is_ended:
         detail = f"task {task!r} is {job.state} with {counted(job.request.total_gpu_milli // WHOLE, 'GPU')}"
-        raise Taken(f"{detail}: start its program, or release it first", field="task")
+        raise WrongState(f"{detail}: start its program, or release it first", field="task", state=job.state)
     return prefix + task
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.control.errors import InsufficientQuota, Invalid, NotFound, OverLimit, Taken, WrongState
+from corral.control.errors import InsufficientQuota, Invalid, NotFound, OverLimit, WrongState
 from corral.control.jobs import jobs, tasks
 from corral.control.live.unit_of_work import Caller
 from corral.control.ports import AttemptPhase, Store
@@ -148,7 +148,7 @@ def test_only_gpus_of_the_queues_own_pool_count_as_free(store: Store) -> None:
 
 def test_a_task_has_one_name_until_it_is_released(desk: Desk) -> None:
     allocate(desk, "one-1", 1)
-    with pytest.raises(Taken, match="task 'one-1' is queued with 1 GPU: start its program, or release it first"):
+    with pytest.raises(WrongState, match="task 'one-1' is queued with 1 GPU: start its program, or release it first"):
         allocate(desk, "one-1", 1)
     desk.cycle()
     over(desk, "one-1")
