@@ -203,6 +203,8 @@ def test_beyond_the_total_a_task_is_refused_or_waits(ann: Person, server: Corral
 def test_the_log_is_in_a_file_besides_standard_error(server: CorralServer) -> None:
     written = (server.home / "corral.log").read_text()
     assert " INFO corral" in written
+    for operation in ("job.submitted", "task.program-started", "job.stop-requested"):
+        assert re.search(rf" INFO corral.operations \[\S+\] operator: {operation} j-\d+", written), operation
     assert (server.home / "corral.log").stat().st_mode & 0o077 == 0
 
 

@@ -3,6 +3,7 @@ import { Group, Text, Tooltip } from "@mantine/core";
 
 import type { Schema } from "@/api/client";
 import { texts } from "@/pages/alerts/texts";
+import { unitFor } from "@/pages/alerts/units";
 import { StateBadge } from "@/parts/StateBadge";
 import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";
@@ -53,6 +54,8 @@ export function WhatAndNote({ alert }: { alert: AlertView }) {
 /** A value of an alert with its unit: "97 °C". */
 export function useQuantity(): (value: number, unit: string) => string {
   const format = useFormat();
-  return (value, unit) =>
-    unit === "" ? format.number(value) : unit === "%" ? `${format.number(value)}%` : `${format.number(value)} ${unit}`;
+  return (value, unit) => {
+    const spaced = unit === "" || unit === "%" ? unit : ` ${unitFor(value, unit)}`;
+    return `${format.number(value)}${spaced}`;
+  };
 }

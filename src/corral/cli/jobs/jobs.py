@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -222,8 +223,11 @@ def _without_reasons(view: WhyView) -> str:
 
 
 def reason_line(reason: ReasonView) -> str:
-    jobs = f" ({', '.join(reason['jobs'][:5])}{', …' if len(reason['jobs']) > 5 else ''})" if reason["jobs"] else ""
-    return f"{reason['rule']}: {reason['detail']}{jobs}"
+    # Most details name no job; the others name the first of them.
+    named = {*re.findall(r"\bj-\d+", reason["detail"])}
+    jobs = [job for job in reason["jobs"] if job not in named]
+    listed = f" ({', '.join(jobs[:5])}{', …' if len(jobs) > 5 else ''})" if jobs else ""
+    return f"{reason['rule']}: {reason['detail']}{listed}"
 
 
 def _place_lines(view: WhyView, now: float) -> list[str]:

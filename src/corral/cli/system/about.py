@@ -22,7 +22,8 @@ def about(terminal: Terminal) -> None:
     """Show the server's version, the health of its parts, and its licence."""
     with terminal.client() as client:
         view = client.system.about()
-    parts = [(part["name"].capitalize(), part["detail"] or "ok") for part in view["parts"]]
+    # The name of a cluster keeps its capital letters.
+    parts = [(f"{part['name'][:1].upper()}{part['name'][1:]}", part["detail"] or "ok") for part in view["parts"]]
     isolation, shares = view.get("isolation"), view.get("gpu_shares")
     terminal.facts(
         view,

@@ -154,12 +154,12 @@ def queue_refusal(state: State, queue: Queue, job: Job) -> Refusal | None:
             limit=queue.min_job_gpus,
         )
     for limit, whose in (
-        (queue.max_job_gpus, f"queue {queue.name}"),
+        (queue.max_job_gpus, f"a job of queue {queue.name}"),
         (state.policies.limits.max_gpus_per_job, "a job"),
     ):
         if limit is not None and asked > limit * WHOLE:
             return OverLimit(
-                f"{whose} may have {counted(limit, 'GPU')} per job: asked {gpus_text(asked)}",
+                f"{whose} may have {counted(limit, 'GPU')}: asked {gpus_text(asked)}",
                 field="gpus",
                 asked=asked / WHOLE,
                 limit=limit,

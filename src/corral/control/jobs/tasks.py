@@ -23,6 +23,7 @@ from corral.control.records import Function, JobRecord, JobSpec
 from corral.core.counts import counted
 from corral.core.fleet.resources import at_least
 from corral.core.model import WHOLE, Job, JobKind, JobState, Request
+from corral.core.names import JOB_NAME
 from corral.core.scheduling.elastic.resize import scalable_jobs
 from corral.core.scheduling.limits.hold_rules import Reason, queue_limit, total_limit, user_limit
 from corral.core.scheduling.placement.search import could_ever_fit, find_place
@@ -57,8 +58,8 @@ def allocate(
     require(caller, Function.TASKS)
     policy = work.state.policies.tasks
     mode = "manual" if gpus is not None else "auto"
+    name = _name(work, caller, task)
     count = _count(work, gpus, _held(work, caller, mode))
-    name = policy.prefix + task
     draft = _draft(work, caller, name, count, JobSpec(command=holder, task=task, task_mode=mode))
     if gpus is None and work.state.policies.scaling.rules.enabled and not draft.request.is_gang:
         draft = replace(draft, min_gpus=count, restart_unsaved=policy.restart_unsaved)
@@ -124,15 +125,38 @@ def task_job(work: Work, caller: Caller, task: str) -> Job:
     return job
 
 
+def _name(work: Work, caller: Caller, task: str) -> str:
+    """The name of the task's job. Refuses a task that is not released, in the words of tasks."""
+    prefix = work.state.policies.tasks.prefix
+    if not JOB_NAME.fullmatch(prefix + task):
+        detail = f"the task name {task!r} is not allowed: letters, digits, - and _"
+        raise Invalid(f"{detail}, 4 to 63 of them with the prefix {prefix!r}", field="task")
+    found = work.tx.jobs.find_task(caller.name, task)
+    job = work.jobs.get(found.job.id) if found else None
+    if job is not None and not job.state.is_ended:
+        detail = f"task {task!r} is {job.state} with {counted(job.request.total_gpu_milli // WHOLE, 'GPU')}"
+        raise WrongState(f"{detail}: start its program, or release it first", field="task", state=job.state)
+    return prefix + task
+
+
 def _draft(work: Work, caller: Caller, name: str, gpus: int, spec: JobSpec) -> jobs.JobDraft:
     """The task's job, on the fewest nodes with equally many GPUs each that could hold it."""
-    whole = _draft_on(1, name, gpus, spec)
-    for nodes in (number for number in range(1, gpus + 1) if gpus % number == 0):
-        draft = _draft_on(nodes, name, gpus, spec)
-        job = settled(work.state, jobs.make_job(work, caller, draft))
-        if could_ever_fit(work.state.snapshot.fleet, job, work.state.snapshot.queues[job.queue].pool):
-            return draft
-    return whole
+
+    def divided(count: int) -> jobs.JobDraft | None:
+        for nodes in (number for number in range(1, count + 1) if count % number == 0):
+            draft = _draft_on(nodes, name, count, spec)
+            job = settled(work.state, jobs.make_job(work, caller, draft))
+            if could_ever_fit(work.state.snapshot.fleet, job, work.state.snapshot.queues[job.queue].pool):
+                return draft
+        return None
+
+    found = divided(gpus)
+    if found is None:
+        near = [count for count in (gpus - 1, gpus + 1) if count and divided(count) is not None]
+        if any(count > gpus for count in near):
+            possible = " or ".join(map(str, near))
+            raise Invalid(f"no nodes have {gpus} GPUs in equal parts: ask for {possible}", field="gpus", asked=gpus)
+    return found or _draft_on(1, name, gpus, spec)
 
 
 def _draft_on(nodes: int, name: str, gpus: int, spec: JobSpec) -> jobs.JobDraft:

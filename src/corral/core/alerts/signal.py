@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from corral.core.alerts.facts import GpuFact, Scope
+from corral.core.counts import noun_for
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,8 +45,10 @@ class Signal:
 
 
 def quantity(value: float, unit: str) -> str:
-    """A value with its unit: 97 °C, 12 min, 3."""
+    """A value with its unit: 97 °C, 12 min, 1 GPU, 3."""
     number = f"{value:.1f}".removesuffix(".0")
+    if len(unit) > 2 and unit.endswith("s"):  # a noun, such as GPUs or jobs
+        return f"{number} {noun_for(float(number), unit[:-1])}"
     return f"{number} {unit}" if unit else number
 
 

@@ -368,13 +368,13 @@ def _after_failure(job: Job, event: Ended) -> Job:
     failures = job.retries + 1
     cause = event.message or f"{event.reason} {event.exit_code}".replace("_", " ")
     if job.retries >= job.max_retries:
-        message = f"{cause}; all {job.max_retries} retries were used"
+        used = "its only retry was" if job.max_retries == 1 else f"all {job.max_retries} retries were"
+        message = f"{cause}; {used} used"
         return _over(job, JobState.FAILED, event.at, event.reason, event.exit_code, message)
     if is_crash_loop(job, event.at):
-        message = (
-            f"{cause}; a crash loop: it failed {failures} times within seconds of its start, so the other "
-            f"{job.max_retries - job.retries} retries are not used"
-        )
+        left = job.max_retries - job.retries
+        others = "the last retry is" if left == 1 else f"the other {left} retries are"
+        message = f"{cause}; a crash loop: it failed {failures} times within seconds of its start, so {others} not used"
         return _over(job, JobState.FAILED, event.at, event.reason, event.exit_code, message)
     pause = backoff_seconds(failures)
     message = f"{cause}; retry {failures} of {job.max_retries} follows in {pause:.0f} seconds or later"

@@ -62,9 +62,10 @@ def mapped_config(text: str, name: str) -> MappedConfig:
     for key, value in old.items():
         mapping.take(key, value)
     if "auto_scale" in old and isinstance(old.get("scaling"), dict) and "enabled" in old["scaling"]:
-        both = bool(old["auto_scale"]) and bool(old["scaling"]["enabled"])
-        mapping.new["scaling"]["enabled"] = both
-        mapping.remarks.append("auto_scale and scaling.enabled were both given: scaling is on only if both were true")
+        switches = {bool(old["auto_scale"]), bool(old["scaling"]["enabled"])}
+        mapping.new["scaling"]["enabled"] = all(switches)
+        if len(switches) > 1:
+            mapping.remarks.append("auto_scale and scaling.enabled differ: scaling is off; both must be true for it")
     return MappedConfig(
         values=mapping.new,
         mapped=tuple(mapping.mapped),

@@ -28,6 +28,7 @@ from corral.server.auth.identity import Identities
 from corral.server.auth.passwords import Passwords
 from corral.server.auth.secret_box import SecretBox
 from corral.server.datasets.dataset_orders import DatasetOrders
+from corral.server.events.operation_log import log_operations
 from corral.server.events.stream import EventFeed
 from corral.server.http.app import VERSION
 from corral.server.jobs.git_sources import GitSources
@@ -308,6 +309,7 @@ def _prepare_isolation(settings: Settings, isolated: Isolation) -> None:
 def _announce(events: Sequence[EventRecord], feed: EventFeed, metrics: ServerMetrics) -> None:
     feed.publish(events)
     metrics.observe_events(events)
+    log_operations(events)
 
 
 def _events_after(store: Store, after: int, limit: int) -> Sequence[Any]:

@@ -1,11 +1,13 @@
-"""`corral why` of a job that does not wait is one sentence."""
+"""`corral why`: one sentence about a job that does not wait, and a line for each reason of one that does."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from corral.cli.jobs.jobs import reason_line
+from corral.client.views import ReasonView
 from tests.unit.cli.runner import corral
 from tests.unit.client.scripted_server import as_json, scripted
 
@@ -28,3 +30,9 @@ def test_a_job_that_no_rule_holds(state: str, summary: str, shown: str) -> None:
     with scripted(lambda seen, before: as_json(answer)) as server:
         result = corral("why", "j-1", CORRAL_SERVER=server.url)
     assert (result.exit_code, result.stdout) == (0, f"{shown}\n")
+
+
+def test_a_job_that_a_reason_names_is_not_named_twice() -> None:
+    reason = {"rule": "mount", "detail": "volume v1 is written by j-5 (train)", "jobs": ["j-5", "j-50"]}
+    assert reason_line(cast("ReasonView", reason)) == "mount: volume v1 is written by j-5 (train) (j-50)"
+    assert reason_line(cast("ReasonView", {**reason, "jobs": ["j-5"]})) == "mount: volume v1 is written by j-5 (train)"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.control.errors import InsufficientQuota, Invalid, NotFound, OverLimit, Taken, WrongState
+from corral.control.errors import InsufficientQuota, Invalid, NotFound, OverLimit, WrongState
 from corral.control.jobs import jobs, tasks
 from corral.control.live.unit_of_work import Caller
 from corral.control.ports import AttemptPhase, Store
@@ -114,8 +114,10 @@ def test_more_gpus_than_a_node_has_are_a_gang(store: Store) -> None:
     assert desk.cycle() == [job.id]
     nine = allocate(desk, "nine", 9).record.job
     assert (nine.request.nodes, nine.request.gpus) == (3, 3)
-    with pytest.raises(Invalid, match="no node in pool default has 7 GPUs, the largest has 4"):
+    with pytest.raises(Invalid, match="no nodes have 7 GPUs in equal parts: ask for 6 or 8"):
         allocate(desk, "seven", 7)
+    with pytest.raises(Invalid, match="no node in pool default has 13 GPUs, the largest has 4"):
+        allocate(desk, "thirteen", 13)
 
 
 def test_with_nothing_free_the_task_waits_for_one(desk: Desk) -> None:
@@ -146,7 +148,7 @@ def test_only_gpus_of_the_queues_own_pool_count_as_free(store: Store) -> None:
 
 def test_a_task_has_one_name_until_it_is_released(desk: Desk) -> None:
     allocate(desk, "one-1", 1)
-    with pytest.raises(Taken):
+    with pytest.raises(WrongState, match="task 'one-1' is queued with 1 GPU: start its program, or release it first"):
         allocate(desk, "one-1", 1)
     desk.cycle()
     over(desk, "one-1")
@@ -154,6 +156,11 @@ def test_a_task_has_one_name_until_it_is_released(desk: Desk) -> None:
         desk.do(tasks.release, ANN, "one-1")
     again = allocate(desk, "one-1", 1)
     assert again.record.job.id == "j-2"
+
+
+def test_a_name_is_refused_in_the_words_of_the_user(desk: Desk) -> None:
+    with pytest.raises(Invalid, match=r"the task name 'two words' is not allowed: letters, .* with the prefix 'task_'"):
+        allocate(desk, "two words")
 
 
 def test_a_refused_second_allocation_leaves_the_first_as_it_was(store: Store) -> None:

@@ -20,6 +20,7 @@ from corral.core.alerts.facts import (
 from corral.core.alerts.model import Alert, AlertState, Severity
 from corral.core.alerts.notices import LISTED, QUIET_SECONDS, compose, may_go_at
 from corral.core.alerts.recent import ERROR_SECONDS, Recent
+from corral.core.alerts.signal import quantity
 from corral.core.alerts.signals import SIGNALS
 from corral.core.model import GpuHealth, NodeState
 
@@ -98,6 +99,11 @@ def test_every_signal_measures_what_is_known_and_leaves_out_the_rest() -> None:
             if (value := signal.read(fact)) is not None
         }
         assert found == MEASURED[name], name
+
+
+def test_a_quantity_counts_its_noun() -> None:
+    shown = [quantity(value, unit) for value, unit in ((1.0, "GPUs"), (4.0, "GPUs"), (1, "jobs"), (1, "°C"), (2.5, ""))]
+    assert shown == ["1 GPU", "4 GPUs", "1 job", "1 °C", "2.5"]
 
 
 def test_only_alerts_about_what_is_somebodys_have_an_owner() -> None:

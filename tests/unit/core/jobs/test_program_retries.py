@@ -82,6 +82,18 @@ def test_a_crash_loop_ends_early_and_says_so() -> None:
     assert "the other 18 retries are not used" in one.message
 
 
+@pytest.mark.parametrize(
+    ("most", "seconds", "words"),
+    [(1, 100, "; its only retry was used"), (CRASHES, 2, "so the last retry is not used")],
+)
+def test_a_single_retry_is_named_as_one(most: int, seconds: float, words: str) -> None:
+    one, at = job(max_retries=most), 0.0
+    while one.state is not JobState.FAILED:
+        one = attempt(one, at, seconds)
+        at = one.not_before
+    assert one.message.endswith(words)
+
+
 def test_work_that_was_saved_is_no_crash_loop() -> None:
     one, at = job(max_retries=20), 0.0
     for _ in range(CRASHES + 2):

@@ -291,6 +291,10 @@ def test_the_old_json_becomes_a_file_that_works(tmp_path: Path) -> None:
     assert settings.notification.channels == ("mailto://someone@example.org",)
     assert imported.unknown == ("colour",)
     assert "monitor_interval -> monitoring.interval_seconds" in imported.mapped
+    assert not any("auto_scale" in remark for remark in imported.remarks), "both switches are on"
+    off = import_config(SEED.replace('"auto_scale": true', '"auto_scale": false'), "gpu_manager_config.json")
+    assert not load(tmp_path, off.yaml_text).scaling.enabled
+    assert any("auto_scale and scaling.enabled differ" in remark for remark in off.remarks)
 
 
 def test_an_imported_address_names_what_its_delivery_needs() -> None:
