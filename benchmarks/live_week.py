@@ -188,14 +188,9 @@ def _wait_until_ended(client: Client, count: int, seconds: float) -> None:
 
 
 def _estimates(week: Compressed, server: LiveServer) -> list[PastEstimate]:
-    """The stored estimates in seconds of the week, and at most a few of each moment: what was estimated together, such
-    as a burst of a user's jobs, is wrong together. `corral estimates` counts every one of them."""
+    """The stored estimates in seconds of the week."""
     with closing(open_store(f"sqlite:///{server.home}/corral.db")) as store, store.read() as tables:
-        stored = tables.estimates.latest(LOOKED_BACK)
-    together: dict[float, list[PastEstimate]] = defaultdict(list)
-    for one in stored:
-        together[one.made_at].append(_stretched(one, week.factor))
-    return [one for many in together.values() for one in many[:: max(1, len(many) // MOST_AT_ONCE)]]
+        return [_stretched(one, week.factor) for one in tables.estimates.latest(LOOKED_BACK)]
 
 
 def _stretched(one: PastEstimate, factor: float) -> PastEstimate:
@@ -271,7 +266,7 @@ def print_compared(title: str, rows: Sequence[Compared]) -> None:
     for column in (
         "policy", "simulated: mean / p99", "as it arrived", "live", "live ÷ simulated", "÷ as it arrived",
         "preemptions", "beside the work", "latest submission", "estimates: before p50 / p90, median error",
-        "processor time",
+        "a few of each moment", "processor time",
     ):  # fmt: skip
         table.add_column(column, justify="left" if column == "policy" else "right", overflow="fold")
     for row in rows:
@@ -287,6 +282,7 @@ def print_compared(title: str, rows: Sequence[Compared]) -> None:
             f"{ran.beside_seconds * 1000:.0f} ms",
             f"{ran.late_seconds:.2f} s",
             _accuracy(ran.estimates),
+            _accuracy(_few_of_each_moment(ran.estimates)),
             f"{ran.cpu_seconds:.0f} s",
         )
     out = Console(width=210)
@@ -305,6 +301,14 @@ def _order(rows: Sequence[Compared], *, of_live: bool) -> str:
 
 def _times(completed: Completed) -> str:
     return f"{completed.mean:,.0f} / {percentile(completed.times, 99):,.0f}"
+
+
+def _few_of_each_moment(estimates: Sequence[PastEstimate]) -> list[PastEstimate]:
+    """What was estimated together, such as a burst of a user's jobs, is wrong together."""
+    together: dict[float, list[PastEstimate]] = defaultdict(list)
+    for one in estimates:
+        together[one.made_at].append(one)
+    return [one for many in together.values() for one in many[:: max(1, len(many) // MOST_AT_ONCE)]]
 
 
 def _accuracy(estimates: Sequence[PastEstimate]) -> str:
