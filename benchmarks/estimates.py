@@ -40,6 +40,7 @@ from corral.core.snapshot.cluster_snapshot import DEFAULT_TIME_CONSTANT, Cluster
 from corral.core.snapshot.installation import Limits
 from corral.core.snapshot.replica import Replica, copy_of
 from corral.simulator.fleets import parse_fleet
+from corral.simulator.outcome import HOUR
 from corral.simulator.simulation import Simulation
 from corral.simulator.traces import philly
 from corral.simulator.traces.job import TraceJob
@@ -78,15 +79,15 @@ def users_workload(most: int) -> Workload:
     """
     draw = random.Random(SEED)
     asked = sum(habit.load for habit in fairness.HABITS)
-    jobs = []
+    jobs = list[TraceJob]()
     for habit in fairness.HABITS:
         at, day = 0.0, fairness.DAY
-        seconds = habit.hours * fairness.HOUR * math.exp(0.8**2 / 2)
+        seconds = habit.hours * HOUR * math.exp(0.8**2 / 2)
         mean_gpus = sum(habit.sizes) / len(habit.sizes)
         between = seconds * mean_gpus * asked / (habit.load * LOAD * fairness.GPUS) * DAYTIME
         while at < MONTH * day * DAYTIME:
             at += draw.expovariate(1 / between)
-            run_seconds = min(draw.lognormvariate(0.0, 0.8) * habit.hours * fairness.HOUR, day)
+            run_seconds = min(draw.lognormvariate(0.0, 0.8) * habit.hours * HOUR, day)
             jobs.append(
                 TraceJob(
                     name=f"{habit.user}-{len(jobs)}",
@@ -199,7 +200,7 @@ def accuracy_rows(name: str, policy: str, ran: EstimateWorker) -> Iterator[Row]:
         if found.before_p90 is None or found.before_p50 is None or not started:
             continue
         raw = [sum((one.started_at or 0.0) <= limit(one) + 1 for one in started) / len(started) for limit in RAW]
-        part = _error_part(started)
+        part = error_part(started)
         yield Row(
             what=f"{name}, {policy}, {horizon}: starts before p50 / p90",
             value=f"{found.before_p50:.0%} / {found.before_p90:.0%} of {len(shown)}",
@@ -218,7 +219,7 @@ def slurm_row(name: str, work: Workload, samples: int) -> Row:
     nodes, every = len(work.nodes), max(1, len(work.jobs) // samples)
     shown, ends_at = planned_and_started(jobs_of(work), nodes, work.gpus // nodes, every, MOST_AT_ONCE)
     found = accuracy_of(shown, ends_at)
-    part = _error_part([one for one in shown if one.started_at is not None])
+    part = error_part([one for one in shown if one.started_at is not None])
     return Row(
         what=f"{name}, backfill by the partition's limit, as `squeue --start` shows it: starts before",
         value=f"{found.before_p50 or 0.0:.0%} of {len(shown)}",
@@ -226,7 +227,7 @@ def slurm_row(name: str, work: Workload, samples: int) -> Row:
     )
 
 
-def _error_part(started: Sequence[PastEstimate]) -> float:
+def error_part(started: Sequence[PastEstimate]) -> float:
     """The median error as a part of the wait."""
     return median([abs((one.started_at or 0.0) - one.p50) / max(60.0, one.wait_seconds or 0.0) for one in started])
 
@@ -250,7 +251,7 @@ def accuracy(options: argparse.Namespace) -> None:
             works[f"week {path.stem}"] = partial(real_weeks.workload, path, TimeLimits.NONE)
     else:
         print("estimates: set CORRAL_TRACES to the directory that has philly-64/ and philly-weeks/; users only")
-    rows = []
+    rows = list[Row]()
     for name, made in works.items():
         for policy in (options.policy or POLICIES) if not only or name in only else ():
             ran = EstimateWorker(name, made(), policy, options.samples, options.seconds)

@@ -15,33 +15,34 @@ third of a second. Times are printed as they would be in the week.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import threading
 import time
-from collections import Counter, deque
+from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import real_weeks
+from benchmarks.compressed_week import SETTINGS, Completed, Compressed, Setting, compressed, rules_of, simulated
+from benchmarks.estimates import MOST_AT_ONCE, error_part
 from benchmarks.live import PASSWORD, LiveServer, live_server
 from benchmarks.real_weeks import COST_SECONDS
 from benchmarks.tables import percentile
 from corral.client import Client
 from corral.client.views import JobCreate
+from corral.control.scheduling.estimates import LOOKED_BACK
 from corral.core.model import Request
-from corral.core.scheduling.ordering.cost import OrderingRules
-from corral.core.snapshot.cluster_snapshot import DEFAULT_TIME_CONSTANT
-from corral.core.snapshot.installation import DEFAULT_BACKFILL, DEFAULT_PREEMPTION
-from corral.simulator.outcome import HOUR, Held, Ran
-from corral.simulator.replay import Rules, replay
+from corral.core.scheduling.forecast.accuracy import PastEstimate, accuracy_of
+from corral.simulator.outcome import HOUR
+from corral.simulator.replay import Rules
 from corral.simulator.traces.job import TraceJob
-from corral.simulator.workload import TimeLimits, Workload
+from corral.stores import open_store
 
 WEEK = "oct-24-2d"
 #: from the warning to the kill: enough to save on a loaded machine. Programs end at once.
@@ -73,34 +74,6 @@ wait $!
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Setting:
-    """A policy of the default queue."""
-
-    name: str
-    policy: str
-    preempts: bool = False
-
-
-SETTINGS = (
-    Setting(name="fcfs", policy="fcfs"),
-    Setting(name="fair-share (default)", policy="fair-share"),
-    Setting(name="shortest, preempts", policy="shortest", preempts=True),
-)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Completed:
-    """Completion times in seconds of the week, and the number of preemptions."""
-
-    times: Sequence[float]
-    preemptions: int
-
-    @property
-    def mean(self) -> float:
-        return sum(self.times) / len(self.times)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Live:
     """What the server did."""
 
@@ -112,84 +85,8 @@ class Live:
     #: the most that a submission was late, in real seconds
     late_seconds: float
     cpu_seconds: float
-    #: as `corral estimates` shows it
-    estimates: Mapping[str, Any]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Compressed:
-    """A part of a week whose hours take `hour` seconds."""
-
-    nodes: int
-    node_gpus: int
-    jobs: tuple[TraceJob, ...]
-    hour: float
-    work: Workload
-
-    @property
-    def factor(self) -> float:
-        return HOUR / self.hour
-
-
-def compressed(path: Path, since: float, until: float, hour: float) -> Compressed:
-    """The jobs that are submitted between two hours of the trace; the first hour is the beginning."""
-    whole = real_weeks.workload(path, TimeLimits.NONE)
-    factor = HOUR / hour
-    jobs = tuple(
-        replace(
-            job,
-            # Digits alone say as little as in the trace.
-            name=f"{number:06d}",
-            submitted_at=(job.submitted_at - since * HOUR) / factor,
-            run_seconds=job.run_seconds / factor,
-        )
-        for number, (job, _) in enumerate(whole.jobs, start=1)
-        if since * HOUR <= job.submitted_at < until * HOUR
-    )
-    work = Workload(whole.nodes, jobs, Counter(), time_limits=TimeLimits.NONE)
-    return Compressed(nodes=len(whole.nodes), node_gpus=whole.gpus // len(whole.nodes), jobs=jobs, hour=hour, work=work)
-
-
-# ---------------------------------------------------------------- in the simulator
-
-
-def rules_of(setting: Setting, factor: float, cost_seconds: float) -> Rules:
-    """The settings of a fresh installation, with all times compressed. `cost_seconds` is for each preemption."""
-    ordering, preemption, backfill = OrderingRules(), DEFAULT_PREEMPTION, DEFAULT_BACKFILL
-    assert preemption.gang_patience_seconds is not None
-    return Rules(
-        policy=setting.policy,
-        preempts=setting.preempts,
-        preemption_cost=cost_seconds,
-        score_time_constant=DEFAULT_TIME_CONSTANT / factor,
-        ordering=replace(ordering, unknown_seconds=ordering.unknown_seconds / factor),
-        preemption=replace(
-            preemption,
-            min_run_seconds=preemption.min_run_seconds / factor,
-            patience_seconds=preemption.patience_seconds / factor,
-            gang_patience_seconds=preemption.gang_patience_seconds / factor,
-        ),
-        backfill=replace(backfill, hold_after_seconds=backfill.hold_after_seconds / factor),
-    )
-
-
-def simulated(week: Compressed, setting: Setting, jobs: Sequence[TraceJob], beside_seconds: float = 0.0) -> Completed:
-    """The replay of these jobs; each attempt takes `beside_seconds` more than its work."""
-    jobs = [replace(job, run_seconds=job.run_seconds + beside_seconds) for job in jobs]
-    work = Workload(week.work.nodes, jobs, Counter(), time_limits=TimeLimits.NONE)
-    times: list[float] = []
-    preemptions: list[int] = []
-
-    def note(event: Held | Ran) -> None:
-        if isinstance(event, Ran):
-            times.append(event.completion_seconds * week.factor)
-            preemptions.append(event.preemptions)
-
-    replay(work, rules_of(setting, week.factor, COST_SECONDS / week.factor + beside_seconds), on_detail=note)
-    return Completed(times=times, preemptions=sum(preemptions))
-
-
-# ---------------------------------------------------------------- on a server
+    #: the estimated starts that the server has stored, in seconds of the week
+    estimates: Sequence[PastEstimate]
 
 
 def live(week: Compressed, setting: Setting, most_seconds: float) -> Live:
@@ -212,7 +109,8 @@ def live(week: Compressed, setting: Setting, most_seconds: float) -> Live:
         before = server.cpu_seconds()
         submitted, late = _submit(week, server, tokens)
         _wait_until_ended(client, len(week.jobs), most_seconds)
-        return _measured(week, client, submitted, late, server.cpu_seconds() - before)
+        used = server.cpu_seconds() - before
+        return _measured(week, client, submitted, late, used, _estimates(week, server))
 
 
 def _scheduling(setting: Setting, rules: Rules) -> dict[str, object]:
@@ -289,8 +187,31 @@ def _wait_until_ended(client: Client, count: int, seconds: float) -> None:
     raise RuntimeError(f"{count} jobs did not complete within {seconds:.0f} s: {states}")
 
 
+def _estimates(week: Compressed, server: LiveServer) -> list[PastEstimate]:
+    """The stored estimates in seconds of the week."""
+    with closing(open_store(f"sqlite:///{server.home}/corral.db")) as store, store.read() as tables:
+        return [_stretched(one, week.factor) for one in tables.estimates.latest(LOOKED_BACK)]
+
+
+def _stretched(one: PastEstimate, factor: float) -> PastEstimate:
+    return replace(
+        one,
+        made_at=one.made_at * factor,
+        p50=one.p50 * factor,
+        p90=one.p90 * factor,
+        raw_p50=one.raw_p50 * factor,
+        raw_p90=one.raw_p90 * factor,
+        started_at=None if one.started_at is None else one.started_at * factor,
+    )
+
+
 def _measured(
-    week: Compressed, client: Client, submitted: Mapping[str, TraceJob], late: float, cpu_seconds: float
+    week: Compressed,
+    client: Client,
+    submitted: Mapping[str, TraceJob],
+    late: float,
+    cpu_seconds: float,
+    estimates: Sequence[PastEstimate],
 ) -> Live:
     times, arrived, preemptions, attempts, held = [], [], 0, 0, 0.0
     for view in client.jobs.list():
@@ -311,7 +232,7 @@ def _measured(
         beside_seconds=held / attempts,
         late_seconds=late,
         cpu_seconds=cpu_seconds,
-        estimates=dict(client.estimates.accuracy()),
+        estimates=estimates,
     )
 
 
@@ -344,7 +265,8 @@ def print_compared(title: str, rows: Sequence[Compared]) -> None:
     table = Table(title=title, title_justify="left", title_style="bold")
     for column in (
         "policy", "simulated: mean / p99", "as it arrived", "live", "live ÷ simulated", "÷ as it arrived",
-        "preemptions", "beside the work", "latest submission", "estimates: before p50 / p90, error", "processor time",
+        "preemptions", "beside the work", "latest submission", "estimates: before p50 / p90, median error",
+        "a few of each moment", "processor time",
     ):  # fmt: skip
         table.add_column(column, justify="left" if column == "policy" else "right", overflow="fold")
     for row in rows:
@@ -359,7 +281,8 @@ def print_compared(title: str, rows: Sequence[Compared]) -> None:
             f"{row.simulated.preemptions}, {row.as_arrived.preemptions}, {ran.completed.preemptions}",
             f"{ran.beside_seconds * 1000:.0f} ms",
             f"{ran.late_seconds:.2f} s",
-            _estimates(ran.estimates),
+            _accuracy(ran.estimates),
+            _accuracy(_few_of_each_moment(ran.estimates)),
             f"{ran.cpu_seconds:.0f} s",
         )
     out = Console(width=210)
@@ -380,13 +303,21 @@ def _times(completed: Completed) -> str:
     return f"{completed.mean:,.0f} / {percentile(completed.times, 99):,.0f}"
 
 
-def _estimates(found: Mapping[str, Any]) -> str:
-    if found["before_p50"] is None:
+def _few_of_each_moment(estimates: Sequence[PastEstimate]) -> list[PastEstimate]:
+    """What was estimated together, such as a burst of a user's jobs, is wrong together."""
+    together: dict[float, list[PastEstimate]] = defaultdict(list)
+    for one in estimates:
+        together[one.made_at].append(one)
+    return [one for many in together.values() for one in many[:: max(1, len(many) // MOST_AT_ONCE)]]
+
+
+def _accuracy(estimates: Sequence[PastEstimate]) -> str:
+    found = accuracy_of(estimates, math.inf)
+    started = [one for one in estimates if one.started_at is not None]
+    if found.before_p50 is None or found.before_p90 is None or not started:
         return "none"
-    return (
-        f"{found['before_p50']:.0%} / {found['before_p90']:.0%} of {found['started']}, "
-        f"{found['median_error_seconds']:.1f} s"
-    )
+    part = error_part(started)
+    return f"{found.before_p50:.0%} / {found.before_p90:.0%} of {found.started}, {part:.0%} of the wait"
 
 
 def main(arguments: Sequence[str] = ()) -> None:

@@ -6,7 +6,8 @@ import os
 import subprocess
 from pathlib import Path
 
-from benchmarks.live_week import PROGRAM, SETTINGS, rules_of
+from benchmarks.compressed_week import SETTINGS, rules_of
+from benchmarks.live_week import PROGRAM
 
 from corral.core.scheduling.ordering.cost import OrderingRules
 from corral.core.snapshot.installation import DEFAULT_BACKFILL, DEFAULT_PREEMPTION
