@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from corral.control.errors import Invalid, Refusal
 from corral.control.fleet import catalog, pools
+from corral.control.fleet import offers as offers_module
 from corral.control.fleet.offers import MAX_TRIED, Offer, offers
 from corral.control.jobs.admission import admit, settled
 from corral.control.live.state import State
@@ -23,8 +24,9 @@ from corral.core.jobs.lifecycle import Planned, StartRequested, advance
 from corral.core.model import Job, JobKind, JobState, NodeState, Queue, Request
 from corral.core.people.quota import Quota
 from corral.core.scheduling.cycle.scheduler import schedule
-from corral.core.snapshot.changes import Change, PutJob, PutLastNode, PutRules
+from corral.core.snapshot.changes import Change, PutJob, PutLastNode, PutNode, PutRules
 from corral.core.snapshot.journal import digest_of
+from corral.core.snapshot.node_index import Slot
 from tests.unit.control.copied_desks import once
 from tests.unit.control.tenants import A100S, two_teams
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
@@ -94,6 +96,23 @@ def test_unusable_packages_are_not_offered(teams: Desk) -> None:
             tx.fleet.save_nodes([out])
     teams.state = teams.loaded()
     assert set(offered(teams, "bob")) == {"cpu-only"}
+
+
+def test_nodes_with_equal_resources_are_counted_once(teams: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With thousands of free nodes each package took milliseconds on the controller's thread."""
+    many = [node(f"m{number}", gpus=4, model="A100", pool="big") for number in range(30)]
+    teams.do(lambda work: work.change(*(PutNode(node=each) for each in many)))
+    asked: list[str] = []
+    whole_gpus = Slot.whole_gpus
+
+    def noted(slot: Slot, domain: tuple[str, str]) -> list[str]:
+        asked.append(slot.node.id)
+        return whole_gpus(slot, domain)
+
+    monkeypatch.setattr(Slot, "whole_gpus", noted)
+    monkeypatch.setattr(offers_module, "schedule", lambda *_: pytest.fail("no other job waits"))
+    assert offered(teams, "bob")["two-a100"].free_count == 4 + 60
+    assert len([name for name in asked if name.startswith("m")]) <= 2
 
 
 def test_labels_and_rdma_count(teams: Desk) -> None:
