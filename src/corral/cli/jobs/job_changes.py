@@ -265,7 +265,7 @@ def _chosen(terminal: Terminal, jobs: list[str] | None, array: str | None) -> li
 
 def _named(jobs: list[str] | None) -> list[str]:
     if not jobs:
-        raise WrongUsage("which jobs?", hint="Name some, or an array of yours with --array.")
+        raise WrongUsage("JOB is missing", hint="Name some, or an array of yours with --array.")
     return jobs
 
 
