@@ -55,7 +55,7 @@ def run(
     file: FileOption = None,
     **typed: Any,
 ) -> None:
-    """Submit a job, print its output until it ends, and exit with its exit code.
+    """Submit a job and print its output until it ends, and exit with its exit code.
 
     Ctrl-C stops the job, as `corral stop` does; a second Ctrl-C leaves it to end by itself. Notes go to stderr, so
     that stdout has the output of the job only.
