@@ -14,14 +14,14 @@ class Summary(NamedTuple):
 
 SUMMARIES: Sequence[Summary] = (
     Summary("submit", "Daily work", "Submit a job."),
-    Summary("run", "Daily work", "Submit a job, print its output until it ends, and exit with its exit code."),
+    Summary("run", "Daily work", "Submit a job and print its output until it ends, and exit with its exit code."),
     Summary("wait", "Daily work", "Wait until jobs have ended, and exit like the first one that did not complete."),
     Summary("jobs", "Daily work", "List jobs, the newest first; without -a those that wait or run."),
     Summary("show", "Daily work", "Show everything about one job, with its attempts."),
     Summary(
         "why",
         "Daily work",
-        "Show why a job waits: the rules that hold it, the jobs ahead, its planned start, and changes that...",
+        "Show why a job waits: the rules that hold it, the jobs ahead, its planned start, and changes that would help.",
     ),
     Summary("inbox", "Daily work", "Show what happened to your jobs, volumes and shares."),
     Summary("stop", "Daily work", "Stop jobs: SIGTERM, then SIGKILL after the grace time."),
@@ -48,7 +48,8 @@ SUMMARIES: Sequence[Summary] = (
     Summary(
         "edit",
         "Daily work",
-        "Change the queue, priority, time limit or dependencies of a job that does not run yet; the size...",
+        "Change settings of a job: queue, priority, time limit and dependencies before it runs, its"
+        " size before it ever ran, and its description at any time.",
     ),
     Summary("keep", "Daily work", "Keep jobs with their logs and files beyond the retention time."),
     Summary("rm", "Daily work", "Delete ended jobs with their attempts and logs."),
@@ -63,7 +64,7 @@ SUMMARIES: Sequence[Summary] = (
     Summary(
         "checkpoint",
         "Daily work",
-        "Ask a running job to save a checkpoint; a program with the checkpoint helper does so after its...",
+        "Ask a running job to save a checkpoint; a program with the checkpoint helper does so after its current step.",
     ),
     Summary("curves", "Daily work", "Show numbers that a job's program reports per step, such as its loss."),
     Summary("image", "Daily work", "Manage the images that jobs run in."),
@@ -150,12 +151,12 @@ SUMMARIES: Sequence[Summary] = (
     Summary(
         "exporter",
         "Set-up",
-        "Serve this node's GPUs and host at /metrics, under the names of NVIDIA's DCGM exporter, until...",
+        "Serve this node's GPUs and host at /metrics, under the names of NVIDIA's DCGM exporter, until Ctrl-C.",
     ),
     Summary(
         "mcp",
         "Set-up",
-        "Serve assistants by the Model Context Protocol: status, why, dry runs, submissions, logs and...",
+        "Serve assistants by the Model Context Protocol: status, why, dry runs, submissions, logs and reports.",
     ),
     Summary("health", "Cluster", "Check GPUs actively, and see the results."),
     Summary("drill", "Set-up", "Make virtual GPUs and nodes fail, to see what happens then."),

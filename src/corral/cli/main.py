@@ -15,7 +15,7 @@ from corral.cli.command_summaries import SUMMARIES
 from corral.cli.command_table import PLACES, Place
 from corral.cli.entry import own_version
 from corral.cli.habits.aliases import familiar, first_word
-from corral.cli.habits.habit_group import HabitGroup
+from corral.cli.habits.habit_group import HabitGroup, summary_of
 from corral.cli.habits.usage_errors import usage_error
 from corral.cli.terminal.failures import WrongUsage, problem, readable
 from corral.cli.terminal.terminal import (
@@ -42,7 +42,7 @@ class SectionedGroup(HabitGroup):
         width = max((len(name) for name, _ in shown), default=0)
         for name, entry in shown:
             heading = getattr(entry, "rich_help_panel", None) or "Commands"
-            text = entry.get_short_help_str(formatter.width - 6 - width)
+            text = summary_of(entry, formatter.width - 6 - width)
             sections.setdefault(heading, []).append((name.ljust(width), text))
         for heading, rows in sections.items():
             with formatter.section(heading):
@@ -102,10 +102,10 @@ def summarized_commands() -> dict[str, TyperCommand]:
 
 EPILOG = (
     "\b\nStart here:\n"
-    "  corral up                                          start a server on this machine\n"
-    "  corral login --user operator                       sign in\n"
-    "  corral submit --gpus 1 -- python train.py          run something\n"
-    "  corral jobs                                        see how it goes\n"
+    "  corral up                                  start a server on this machine\n"
+    "  corral login --user operator               sign in\n"
+    "  corral submit --gpus 1 -- python train.py  run something\n"
+    "  corral jobs                                see how it goes\n"
     "\n\nExit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 not signed in or not allowed, "
     "4 not found, 5 server unreachable."
 )

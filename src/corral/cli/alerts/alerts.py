@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from corral.cli.habits.habit_group import HabitGroup
 from corral.cli.terminal import formats
 from corral.cli.terminal.changes import check_changes, delete_named, given_fields
 from corral.cli.terminal.failures import WrongUsage
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="List and acknowledge alerts, and manage their rules.")
 rule_app = typer.Typer(help="Manage alert rules (operators).", no_args_is_help=True)
-app.add_typer(rule_app, name="rule")
+app.add_typer(rule_app, name="rule", cls=HabitGroup)
 
 LIVE = ("pending", "firing")
 SEVERITIES = "info, warning or critical"

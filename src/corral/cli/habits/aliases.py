@@ -78,6 +78,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "attach": ("logs", "-f"),
     "apply": ("submit",),
     "exec": ("shell",),
+    "port-forward": ("tunnel",),
     "create": ("submit",),
     "cordon": ("nodes", "cordon"),
     "uncordon": ("nodes", "uncordon"),

@@ -106,7 +106,7 @@ FOREIGN_FLAGS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "-w": (_WORKDIR, _LIVE),
     "--watch": (_LIVE,),
     "--until": (_NO_TIMES,),
-    "--grep": (_SEARCH,),
+    "--grep": (("--search", "Use --search TEXT."),),
     "--container": (_RANK,),
     "--all-containers": (("--rank", "Use --rank all."),),
     "--json": (_JSON,),

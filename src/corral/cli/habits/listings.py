@@ -54,6 +54,7 @@ _OF_OPERATORS: Mapping[str, str] = {
 }
 _NOUNS = "|".join(sorted((*_COMMANDS, *_OF_OPERATORS), key=len, reverse=True))
 _MISSING = re.compile(rf"there is no (?P<noun>{_NOUNS})\b")
+_NUMBER_OF_JOB = re.compile(r"there is no job '(\d+)'")
 #: A part of a job or dataset that is missing, such as `job j-3 has no attempt 9`.
 _PART = re.compile(r"(?P<noun>job|dataset) (?P<name>\S+) has no ")
 
@@ -63,6 +64,8 @@ def listing(message: str, command: str) -> str:
     one that was typed: a workbench is a job, too."""
     if found := _MISSING.search(message):
         noun = found["noun"]
+        if number := _NUMBER_OF_JOB.search(message):
+            return f"The ids of jobs begin with j-: j-{number[1]}."
         if noun == "job" and command.startswith("corral workbench "):
             noun = "workbench"
         if noun in _COMMANDS:

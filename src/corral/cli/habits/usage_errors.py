@@ -128,7 +128,7 @@ def _bad_value(error: typer.TyperException, flag: str, text: str, explained: str
 
 def _example(ctx: Any) -> str:
     epilog = str(getattr(getattr(ctx, "command", None), "epilog", None) or "")
-    lines = [line.strip() for line in epilog.splitlines() if line.strip().startswith("corral ")]
+    lines = [line.strip() for line in epilog.splitlines() if "corral " in line]
     # the explanation behind an example is left out
     return lines[0].partition("   ")[0] if lines else ""
 

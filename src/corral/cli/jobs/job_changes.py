@@ -199,8 +199,8 @@ def extend(terminal: Terminal, job: JobArgument) -> None:
 )
 @with_job_options(JobCommand.EDIT)
 def edit(terminal: Terminal, job: JobArgument, **typed: Any) -> None:
-    """Change the queue, priority, time limit or dependencies of a job that does not run yet; the size of a job that
-    never started; and the description of any job."""
+    """Change settings of a job: queue, priority, time limit and dependencies before it runs, its size before it ever
+    ran, and its description at any time."""
     changes = request_body(JobCommand.EDIT, typed)
     if not changes:
         raise WrongUsage("nothing to change", hint="Give --queue, --priority, --time, --gpus or --description …")
@@ -265,7 +265,7 @@ def _chosen(terminal: Terminal, jobs: list[str] | None, array: str | None) -> li
 
 def _named(jobs: list[str] | None) -> list[str]:
     if not jobs:
-        raise WrongUsage("which jobs?", hint="Name some, or an array of yours with --array.")
+        raise WrongUsage("JOB is missing", hint="Name some, or an array of yours with --array.")
     return jobs
 
 

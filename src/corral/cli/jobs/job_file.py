@@ -54,7 +54,8 @@ def parse_job_file(text: str, name: str, *, directory: Path) -> JobFile:
         line = f":{mark.line + 1}" if mark is not None else ""
         raise WrongUsage(f"{name}{line}: not valid YAML: {getattr(error, 'problem', None) or error}") from error
     if not isinstance(root, yaml.MappingNode):
-        raise WrongUsage(f"{name}:1: a job file holds keys and values, such as `gpus: 2`")
+        hint = f"It is a script: corral submit {name}" if text.startswith("#!") else ""
+        raise WrongUsage(f"{name}:1: a job file holds keys and values, such as `gpus: 2`", hint=hint)
     body: dict[str, Any] = {}
     lines: dict[str, int] = {}
     for key_node, value_node in root.value:

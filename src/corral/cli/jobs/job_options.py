@@ -83,9 +83,13 @@ class JobOption:
             help=self.help[command],
             autocompletion=_COMPLETED.get(self.field),
         )
-        value: Any = (Path if self.option.read is Reader.PATH else self.option.type) | None
+        value: Any = (Path if self.is_path else self.option.type) | None
         annotation: Any = Annotated[value, option]
         return inspect.Parameter(self.parameter, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+    @property
+    def is_path(self) -> bool:
+        return self.option.read is Reader.PATH
 
     def value(self, command: JobCommand, typed: Any) -> Any:
         reset = self.option.reset

@@ -114,7 +114,8 @@ def jobs(
     now = terminal.now()
     terminal.table(TITLES, found, lambda job: job_row(job, now), empty=empty)
     if more:
-        terminal.note(f"Only the newest {limit} are shown. More: --limit {limit * 4}")
+        shown = "job is" if limit == 1 else f"{limit} jobs are"
+        terminal.note(f"Only the newest {shown} shown. More: --limit {limit * 4}")
 
 
 def _users(named: Sequence[str], *, mine: bool, all_users: bool) -> list[str]:

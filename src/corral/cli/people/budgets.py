@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from corral.cli.habits.habit_group import HabitGroup
 from corral.cli.scheduling.queues import NO_LIMIT
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="See budgets and statements; set limits, grants and prices (operators).", no_args_is_help=True)
 price_app = typer.Typer(help="Manage prices of GPU time (operators).", no_args_is_help=True)
-app.add_typer(price_app, name="price")
+app.add_typer(price_app, name="price", cls=HabitGroup)
 
 KINDS = ("user", "group")
 UNITS = ("gpu-hours", "money")

@@ -21,6 +21,10 @@ app = typer.Typer()
 TITLES = ("AT", "ACTOR", "ACTION", "SUBJECT", "DETAIL~")
 
 
+NO_EVENTS = "Nothing has happened yet."
+NO_MATCH = "No event matches. Without filters: corral events"
+
+
 @command(
     app,
     "events",
@@ -58,6 +62,7 @@ def events(
             for piece in client.events.export(export, actor=actor, action=action, subject=subject, q=search, **times):
                 terminal.raw(piece)
         return
+    is_filtered = any((actor, action, subject, since, until, search))
     with terminal.client() as client:
         newest_first = list(
             client.events.list(
@@ -72,7 +77,7 @@ def events(
         )
         past = newest_first[::-1]
         if not follow:
-            terminal.table(TITLES, past, lambda event: _row(event, now), empty="Nothing has happened yet.")
+            terminal.table(TITLES, past, lambda event: _row(event, now), empty=NO_MATCH if is_filtered else NO_EVENTS)
             return
         for event in past:
             _say_event(terminal, event)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from corral.cli.habits.habit_group import HabitGroup
 from corral.cli.people import inbox_channels
 from corral.cli.terminal import formats
 from corral.cli.terminal.terminal import Terminal, default_command
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from corral.client.views import InboxItemView
 
 app = typer.Typer(help="Show what happened to your jobs, volumes and shares.")
-app.add_typer(inbox_channels.app, name="channels")
+app.add_typer(inbox_channels.app, name="channels", cls=HabitGroup)
 
 TITLES = ("AT", "NEW!", "WHAT", "SUBJECT", "NAME~", "TEXT~")
 

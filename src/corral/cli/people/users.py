@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corral.cli.terminal import completion, formats
+from corral.cli.terminal import formats
 from corral.cli.terminal.changes import delete_each, given_fields
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Terminal, YesOption, command
@@ -19,9 +19,7 @@ NO_GROUP = "none"
 
 user_app = typer.Typer(help="Manage users (operators).", no_args_is_help=True)
 
-UserArgument = Annotated[
-    str, typer.Argument(metavar="USER", help="A user's name.", autocompletion=completion.user_names)
-]
+UserArgument = Annotated[str, typer.Argument(metavar="USER", help="A user's name.")]
 PermissionGroupOption = Annotated[
     str | None, typer.Option(help="The user's permission group, from `corral permission-group ls`.")
 ]

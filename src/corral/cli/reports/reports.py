@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from corral.cli.habits.habit_group import HabitGroup
 from corral.cli.terminal import formats
 from corral.cli.terminal.changes import check_changes, given_fields
 from corral.cli.terminal.failures import WrongUsage
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Make, keep and schedule reports on usage (operators).")
 schedule_app = typer.Typer(help="Manage reports that are made and sent on a schedule.")
-app.add_typer(schedule_app, name="schedule")
+app.add_typer(schedule_app, name="schedule", cls=HabitGroup)
 
 FORMATS = ("html", "pdf", "csv")
 DEFAULT_PERIOD = "7d"

@@ -14,7 +14,7 @@ from corral.core.jobs.job_fields import JOB_FIELDS
 
 #: The option with which an interpreter accepts a program as an argument.
 _PROGRAM_FLAGS = {"sh": "-c", "bash": "-c", "dash": "-c", "zsh": "-c", "ksh": "-c", "python": "-c", "perl": "-e"}
-_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
+SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
 #: Options without effect: accounting, mail, and how Slurm itself orders or binds.
 _WITHOUT_EFFECT = (
     ("-A", "--account"),
@@ -368,7 +368,7 @@ def _command(script: str, options: argparse.Namespace, given: argparse.Namespace
     flag = _PROGRAM_FLAGS.get(name)
     if flag is None:
         raise NotUnderstood(f"scripts of {interpreter[-1]} are not supported: use one of {', '.join(_PROGRAM_FLAGS)}")
-    text = _prelude(options) + script if name in _SHELLS else script
+    text = _prelude(options) + script if name in SHELLS else script
     command = [*interpreter, flag, text, given.script or "wrap", *given.arguments]
     return command if _nodes(options) == 1 else ["/bin/sh", "-c", _ON_FIRST_NODE, "batch", *command]
 

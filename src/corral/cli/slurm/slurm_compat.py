@@ -19,7 +19,7 @@ import typer
 
 from corral.cli.jobs.job_request import with_flags
 from corral.cli.jobs.submission.submit import send, wait_for_end
-from corral.cli.slurm.sbatch_options import Here, NotUnderstood, models_for, name_for, script_named, understood
+from corral.cli.slurm.sbatch_options import Here, NotUnderstood, name_for, script_named, understood
 from corral.cli.slurm.slurm_columns import (
     ACCOUNT_FORMAT,
     COLUMN,
@@ -39,6 +39,7 @@ from corral.cli.slurm.slurm_columns import (
     info_rows,
     queue_fields,
 )
+from corral.cli.slurm.slurm_jobs import jobs_of_number, resolved
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Section, Terminal, command
@@ -79,16 +80,9 @@ def sbatch(terminal: Terminal, given: FreeArguments = None) -> None:
         raise WrongUsage(f"sbatch: {error}") from error
     for note in batch.notes:
         terminal.note(f"sbatch: {note}")
-    body = batch.body
     with terminal.client() as client:
-        body = _with_partition(body, {queue["name"] for queue in client.queues.list()})
-        if batch.gpu_type:
-            body["model"] = models_for(
-                batch.gpu_type, (cluster.get("gpu_types", {}) for cluster in client.fleet.clusters())
-            )
         try:
-            if "after" in body:
-                body["after"] = [job for text in body["after"] for job in _jobs_of_number(client, text)]
+            body = resolved(client, batch, batch.body)
             if batch.is_test:
                 single = {key: value for key, value in body.items() if key != "array"}
                 terminal.json(client.jobs.plan(cast("JobCreate", single)))
@@ -131,7 +125,7 @@ def squeue(terminal: Terminal, given: FreeArguments = None) -> None:
             )
         )
         numbers = [text for text in options.get("jobs", "").split(",") if text]
-        ids = {job for text in numbers for job in _jobs_of_number(client, text)}
+        ids = {job for text in numbers for job in jobs_of_number(client, text)}
     shown = [job for job in jobs if (not numbers or job["id"] in ids) and _is_called(job, options.get("name"))]
     if terminal.as_json:
         terminal.json({"items": shown})
@@ -171,7 +165,7 @@ def scancel(terminal: Terminal, given: FreeArguments = None) -> None:
         else:
             for number in numbers:
                 try:
-                    jobs = _jobs_of_number(client, number)
+                    jobs = jobs_of_number(client, number)
                 except ApiProblem as error:
                     terminal.note(f"scancel: {number}: {error.message}")
                     failed = True
@@ -252,7 +246,7 @@ def sacct(terminal: Terminal, given: FreeArguments = None) -> None:
             )
             if _is_called(job, options.get("name"))
         ]
-        ids = {job for text in numbers for job in _jobs_of_number(client, text)}
+        ids = {job for text in numbers for job in jobs_of_number(client, text)}
     shown = [job for job in jobs if not numbers or job["id"] in ids]
     if terminal.as_json:
         terminal.json({"items": shown})
@@ -344,23 +338,6 @@ def _all_stopped(terminal: Terminal, client: Client, jobs: Iterable[str], *, may
     return is_done
 
 
-def _jobs_of_number(client: Client, text: str) -> list[str]:
-    """The jobs of a Slurm number. The number of an array is that of its first job and means all; `12_3` means one."""
-    number, underscore, index = text.removeprefix("j-").partition("_")
-    if not number.isdigit():
-        return [text]
-    job = client.jobs.get(f"j-{number}")
-    if not job["array"]:
-        return [job["id"]]
-    members = list(client.jobs.list(array=job["array"]["name"], user=job["user"], sort="id"))
-    if underscore:
-        members = [member for member in members if member["array"] and str(member["array"]["index"]) == index]
-        if not members:
-            raise WrongUsage(f"array {number} has no job of index {index}")
-        return [members[0]["id"]]
-    return [member["id"] for member in members] if members[0]["id"] == job["id"] else [job["id"]]
-
-
 def _is_called(job: JobView, name: str | None) -> bool:
     """Whether the job has this name; later jobs of the same name have a number after it, those of arrays an index."""
     if name is None or job["name"] == name:
@@ -368,15 +345,6 @@ def _is_called(job: JobView, name: str | None) -> bool:
     plain = name_for(name, 1)
     own = job["array"]["name"] if job["array"] else job["name"]
     return own == plain or re.fullmatch(rf"{re.escape(plain)}-\d+", own) is not None
-
-
-def _with_partition(body: dict[str, Any], queues: set[str]) -> dict[str, Any]:
-    """A partition means the queue of that name or, without such a queue, a label of nodes."""
-    queue = body.get("queue")
-    if queue is None or queue in queues:
-        return body
-    labels = {**body.get("labels", {}), f"slurm.partition.{queue}": "yes"}
-    return {**{key: value for key, value in body.items() if key != "queue"}, "labels": labels}
 
 
 def _options(

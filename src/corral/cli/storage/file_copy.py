@@ -54,7 +54,7 @@ def cp(
     from corral.client.storage.places import parse_place
 
     if len(places) < 2:
-        raise WrongUsage("name a source and a target", hint="Such as: corral cp weights.pt data:/models/")
+        raise WrongUsage("DST is missing", hint="Such as: corral cp weights.pt data:/models/")
     *sources, target = [parse_place(text) for text in places]
     check_ends(sources, target)
     with terminal.client() as client:

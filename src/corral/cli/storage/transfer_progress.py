@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -73,6 +74,10 @@ def _checked(path: str) -> str:
 
 
 def check_ends(sources: list[Place], target: Place) -> None:
+    for place in (*sources, target):
+        if place.volume is not None and re.fullmatch(r"j-\d+", place.volume):
+            hint = f"`corral files get {place.volume} PATH` saves files of a job."
+            raise WrongUsage(f"{place.volume} is a job and no volume", hint=hint)
     if target.volume is None and any(source.volume is None for source in sources):
         raise WrongUsage(
             "source or target must be a volume, such as data:/images",

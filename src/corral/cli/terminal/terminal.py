@@ -21,6 +21,7 @@ import typer
 
 from corral.cli.habits.quick_values import QuickCommand
 from corral.cli.terminal import output as outputs
+from corral.cli.terminal.completion import complete_values
 from corral.cli.terminal.failures import WrongUsage, check_arguments, exit_code, explained_for, problem, readable
 from corral.cli.terminal.formats import duration
 from corral.cli.terminal.missing_parts import missing_part
@@ -359,6 +360,7 @@ def _with_terminal(function: Callable[..., None], *, shared: Mapping[str, Any]) 
 
     keyword = inspect.Parameter.KEYWORD_ONLY
     own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    complete_values(own)
     parameters = [
         inspect.Parameter("ctx", keyword, annotation=typer.Context),
         *(parameter.replace(kind=keyword) for parameter in own),

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 from collections.abc import Callable
 from urllib.parse import urlencode, urlsplit
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
-from corral.client.http.errors import ClientError
+from corral.client.http.errors import ApiProblem, ClientError, ServerUnreachable, problem_of
 from corral.client.http.transport import LOOPBACK, PREFIX, segment
+from corral.core.os_errors import reason_of
 
 _PIECE_BYTES = 1 << 16
 _MAX_MESSAGE_BYTES = 1 << 20
@@ -24,6 +26,7 @@ class Tunnel:
     def __init__(self, server: str, token: str | None, job: str, port: int | None, note: Callable[[str], None]) -> None:
         """Creates a tunnel. Without `port`, connections lead to the job's app. `note` gets messages for users."""
         first = server.split(",")[0]
+        self._server = first
         query = f"?{urlencode({'port': port})}" if port is not None else ""
         self._address = f"ws{first.removeprefix('http')}{PREFIX}/jobs/{segment(job)}/tunnel{query}"
         self._is_local = urlsplit(first).hostname in LOOPBACK
@@ -55,8 +58,12 @@ class Tunnel:
                 proxy=None if self._is_local else True,
             )
         except InvalidStatus as refused:
-            raise ClientError(_detail(refused)) from None
-        except (OSError, InvalidHandshake, TimeoutError) as error:
+            raise _problem(refused) from None
+        except (OSError, TimeoutError) as error:
+            raise ServerUnreachable(
+                self._server, os.strerror(error.errno) if error.errno else reason_of(error)
+            ) from None
+        except InvalidHandshake as error:
             raise ClientError(f"the tunnel cannot be opened: {error}") from None
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -91,10 +98,11 @@ async def _inward(remote: ClientConnection, writer: asyncio.StreamWriter) -> Non
             await writer.drain()
 
 
-def _detail(refused: InvalidStatus) -> str:
-    """The server's own words."""
+def _problem(refused: InvalidStatus) -> ApiProblem:
+    """The refusal in the server's own words."""
+    status = refused.response.status_code
     try:
         document = json.loads(refused.response.body or b"{}")
-        return str(document["detail"]).rstrip(".")
-    except (ValueError, KeyError, TypeError):
-        return f"the server answered {refused.response.status_code}"
+    except ValueError:
+        document = None
+    return problem_of(status, document if isinstance(document, dict) else {})

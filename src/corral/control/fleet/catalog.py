@@ -283,7 +283,8 @@ def _known(names: Sequence[str], known: Iterable[str], noun: str) -> list[str]:
 
 def _unknown(noun: str, name: str, known: Iterable[str]) -> Invalid:
     there = sorted(known)
-    return Invalid(f"there is no {noun} {name!r}; there are: {', '.join(there) or 'none'}", field=noun, known=there)
+    listed = f"there are: {', '.join(there)}" if there else "there are none"
+    return Invalid(f"there is no {noun} {name!r}; {listed}", field=noun, known=there)
 
 
 def _packages(names: Sequence[str]) -> str:

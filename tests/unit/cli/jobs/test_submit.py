@@ -230,8 +230,8 @@ def test_a_clone_says_only_what_is_different() -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("stop",), "which jobs?"),
-        (("rm", "-y"), "which jobs?"),
+        (("stop",), "JOB is missing"),
+        (("rm", "-y"), "JOB is missing"),
         (("stop", "j-1", "--array", "sweep"), "name jobs or an array, not both"),
         (("submit", "--after", ",", "--", "true"), "--after: which job?"),
     ],

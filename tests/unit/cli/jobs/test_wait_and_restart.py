@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -41,6 +43,37 @@ def test_wait_waits() -> None:
         "a running. Ctrl-C stops waiting, not the job.",
         "a completed (exit code 0)",
     ]
+
+
+def test_wait_has_a_longest_time() -> None:
+    with scripted(lambda seen, before: as_json(job("a", "running"))) as server:
+        result = corral("wait", "a", "--timeout", "0.01", CORRAL_SERVER=server.url)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.splitlines()[-2:] == [
+        "Error: a is still running",
+        "Hint: The job goes on: `corral show a` shows it.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("states", "code", "last"),
+    [
+        ((job("a", "queued"), job("a", "starting"), job("a", "running")), 0, "a running"),
+        ((job("a", "queued"), job("a", "failed", 7)), 7, "a failed (exit code 7)"),
+        ((job("a", "completed", 0),), 0, "a completed (exit code 0)"),
+        ((job("a", "created"),), 1, "Hint: corral start a"),
+    ],
+)
+def test_wait_for_a_start(states: Sequence[dict[str, Any]], code: int, last: str) -> None:
+    with scripted(lambda seen, before: as_json(states[min(before, len(states) - 1)])) as server:
+        result = corral("wait", "a", "--for", "running", CORRAL_SERVER=server.url)
+    assert (result.exit_code, result.stderr.splitlines()[-1]) == (code, last)
+
+
+def test_wait_for_a_start_prints_the_job_as_json() -> None:
+    with scripted(lambda seen, before: as_json(job("a", "running"))) as server:
+        result = corral("wait", "a", "--for", "running", "-o", "json", CORRAL_SERVER=server.url)
+    assert json.loads(result.stdout)["state"] == "running"
 
 
 @pytest.mark.parametrize(

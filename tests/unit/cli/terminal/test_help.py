@@ -92,6 +92,15 @@ def test_every_command_explains_itself_with_examples_that_name_it(path: tuple[st
     assert ("-o, --output" in result.stdout) == (path not in LOOK_ALIKES)
 
 
+@pytest.mark.parametrize("columns", ["80", "200"])
+def test_lists_of_commands_are_not_cut(columns: str) -> None:
+    for path in [(), *_groups()]:
+        text = corral(*path, "--help", COLUMNS=columns).stdout
+        lines = text.partition("  Examples:")[0].splitlines()
+        assert [line for line in lines if line.endswith(("...", "…")) and "Usage" not in line] == []
+        assert [line for line in lines if len(line) > int(columns)] == []
+
+
 def _groups() -> set[tuple[str, ...]]:
     return {path for path, found in ALL.items() if hasattr(found, "commands")}
 

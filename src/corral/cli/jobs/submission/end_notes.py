@@ -19,7 +19,7 @@ DELETED = "deleted"
 
 
 #: Endings of scripts, with their interpreters.
-_SCRIPTS = {".py": "python3", ".sh": "bash"}
+INTERPRETERS = {".py": "python3", ".sh": "bash"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,8 +49,8 @@ def hint_lines(job: JobView) -> list[str]:
     if job["state"] == "completed":
         return []
     program = (job.get("command") or [""])[0]
-    if job["end_reason"] == "launch_error" and program.endswith(tuple(_SCRIPTS)):
-        return [f"Hint: A script is started by its interpreter: `-- {_SCRIPTS[program[-3:]]} {program}`."]
+    if job["end_reason"] == "launch_error" and program.endswith(tuple(INTERPRETERS)):
+        return [f"Hint: A script is started by its interpreter: `-- {INTERPRETERS[program[-3:]]} {program}`."]
     advice = advice_for(job["id"], job["end_reason"] or "", job["exit_code"])
     return [f"Hint: {advice}"] if advice else []
 

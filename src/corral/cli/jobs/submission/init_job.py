@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,10 +12,12 @@ import typer
 
 from corral.cli.jobs.job_options import PROJECT_FILE
 from corral.cli.slurm.sbatch_options import Here, NotUnderstood, understood
+from corral.cli.terminal import formats
 from corral.cli.terminal.failures import Refused, WrongUsage
 from corral.cli.terminal.terminal import Terminal, command
 from corral.core.names import JOB_NAME
 from corral.core.os_errors import placed_reason
+from corral.core.quantities import parse_duration
 
 #: Names of training scripts, most likely first.
 SCRIPTS = ("train.py", "training.py", "finetune.py", "main.py", "run.py")
@@ -29,6 +32,14 @@ GPU_IMPORTS = re.compile(rf"^\s*(import|from)\s+(\w+\s*,\s*)*{_GPU_NAMES}\b", re
 _REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 #: What a script with more than one process for each node mentions.
 DISTRIBUTED = re.compile(r"init_process_group|DistributedDataParallel|FullyShardedDataParallel")
+HYDRA = re.compile(r"^@hydra\.main\b|^from hydra import|^import hydra\b", re.MULTILINE)
+#: How the environment of a project is made inside its folder, by the file that describes it.
+_ENVIRONMENTS = (
+    ("uv.lock", "uv sync"),
+    ("poetry.lock", "POETRY_VIRTUALENVS_IN_PROJECT=true poetry install"),
+    ("requirements.txt", "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt"),
+    ("pyproject.toml", "python3 -m venv .venv && .venv/bin/pip install -e ."),
+)
 #: Fields of a Slurm script that a job file repeats; the script itself sets the rest.
 KEPT = ("nodes", "gpus", "cpus", "memory", "time", "array", "after", "priority")
 #: Larger files are no scripts.
@@ -76,7 +87,7 @@ def job_text(directory: Path) -> str:
 
     lines = ["# A job for corral: `corral submit` in this folder. The keys are the flags of `corral submit`."]
     slurm = slurm_script(directory)
-    fields = {"name": name_for(directory)}
+    fields = {"name": name_for(directory.resolve().name)}
     if slurm is not None:
         fields |= _of_slurm(slurm, lines)
     else:
@@ -85,9 +96,9 @@ def job_text(directory: Path) -> str:
     return "\n".join(lines) + "\n" + yaml.safe_dump(fields, sort_keys=False, allow_unicode=True, width=1000)
 
 
-def name_for(directory: Path) -> str:
-    """The folder's name, as a job may be named."""
-    name = re.sub(r"[^A-Za-z0-9_-]+", "-", directory.resolve().name).strip("-")[:50]
+def name_for(text: str) -> str:
+    """The name of a folder or script, as a job may be named."""
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-")[:50]
     return name if JOB_NAME.fullmatch(name) else f"job-of-{name}" if name else "project"
 
 
@@ -106,11 +117,13 @@ def _of_slurm(path: Path, lines: list[str]) -> dict[str, Any]:
     lines += [f"# {path.name}: {note}." for note in batch.notes]
     if batch.gpu_type:
         lines.append(f"# GPUs of type {batch.gpu_type} in Slurm: `model: [...]` has the names of `corral gpus`.")
-    return {**_kept(batch.body), "command": f"bash {path.name}"}
+    name = {"name": name_for(batch.body["name"])} if batch.body["name"] != path.name else {}
+    return {**name, **_kept(batch.body), "command": f"bash {path.name}"}
 
 
 def _kept(body: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: body[key] for key in KEPT if body.get(key)}
+    kept = {key: body[key] for key in KEPT if body.get(key)}
+    return kept | ({"time": formats.duration(parse_duration(kept["time"]))} if "time" in kept else {})
 
 
 def _of_scripts(directory: Path, lines: list[str]) -> dict[str, Any]:
@@ -123,22 +136,37 @@ def _of_scripts(directory: Path, lines: list[str]) -> dict[str, Any]:
         lines.append("# The requirements name no library that uses GPUs: set `gpus` if the program needs some.")
     if (directory / ".venv" / "bin" / "python").exists():
         fields["venv"] = ".venv"
-    elif (directory / "requirements.txt").exists():
-        lines.append("# python3 -m venv .venv && .venv/bin/pip install -r requirements.txt, then add `venv: .venv`.")
-    if script is None:
-        lines.append("# No training script was found: put your program here.")
-        fields["command"] = "nvidia-smi"
-    elif DISTRIBUTED.search(text):
-        fields["command"] = f"torchrun --nproc-per-node $GPUS_PER_NODE {script}"
-    else:
-        fields["command"] = f"python3 {script}"
+    elif made := next((commands for name, commands in _ENVIRONMENTS if (directory / name).exists()), None):
+        lines.append(f"# {made}, then add `venv: .venv`.")
+    fields["command"] = _command(directory, script, text, lines)
     return fields
 
 
+def _command(directory: Path, script: str | None, text: str, lines: list[str]) -> str:
+    notebook = next((path.name for path in sorted(directory.glob("*.ipynb"))), None)
+    if script is None and notebook is not None:
+        lines.append("# Runs the notebook as a program; `corral workbench create` opens it in Jupyter.")
+        options = '--to notebook --execute --output-dir "$CORRAL_OUTPUT_DIR"'
+        return f"jupyter nbconvert {options} {shlex.quote(notebook)}"
+    if script is None:
+        lines.append("# No training script was found: put your program here.")
+        return "nvidia-smi"
+    program = "torchrun --nproc-per-node $GPUS_PER_NODE" if DISTRIBUTED.search(text) else "python3"
+    command = f"{program} {shlex.quote(script)}"
+    if HYDRA.search(text):
+        lines.append("# Hydra writes its outputs where `corral files` finds them.")
+        command += ' hydra.run.dir="$CORRAL_OUTPUT_DIR"'
+    return command
+
+
 def training_script(directory: Path) -> str | None:
-    names = [path.name for path in sorted(directory.glob("*.py"))]
-    known = [name for name in SCRIPTS if name in names]
-    return next(iter(known or [name for name in names if "train" in name]), None)
+    """The path of the script in the folder, or in a folder of its sources."""
+    for pattern in ("*.py", "scripts/*.py", "src/*.py", "src/*/*.py"):
+        paths = {path.name: str(path.relative_to(directory)) for path in sorted(directory.glob(pattern))}
+        known = [name for name in SCRIPTS if name in paths] or [name for name in paths if "train" in name]
+        if known:
+            return paths[known[0]]
+    return None
 
 
 def _requirements(directory: Path) -> set[str]:

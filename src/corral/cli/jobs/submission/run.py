@@ -15,10 +15,12 @@ from corral.cli.jobs.logs import print_to_end
 from corral.cli.jobs.submission.submit import (
     FileOption,
     ProgramArgument,
+    looked_up,
     merged,
     note_missing_gpus,
     program_of,
     read_file,
+    script_named,
     send,
 )
 from corral.cli.terminal.failures import WrongUsage
@@ -53,24 +55,26 @@ def run(
     file: FileOption = None,
     **typed: Any,
 ) -> None:
-    """Submit a job, print its output until it ends, and exit with its exit code.
+    """Submit a job and print its output until it ends, and exit with its exit code.
 
     Ctrl-C stops the job, as `corral stop` does; a second Ctrl-C leaves it to end by itself. Notes go to stderr, so
     that stdout has the output of the job only.
     """
     flags = request_body(JobCommand.SUBMIT, typed)
-    if cmd:
+    script = script_named(cmd, flags)
+    if cmd and script is None:
         flags["command"] = program_of(cmd, "run")
-    job_file = read_file(file, flags)
-    body = merged(job_file, flags)
+    given = script or read_file(file, flags)
+    body = merged(given, flags)
     if "array" in body:
         raise WrongUsage("array: `corral run` runs one job", hint="Submit the array: corral submit --wait")
     with terminal.client() as client:
         try:
+            body = looked_up(terminal, client, script, body)
             note_missing_gpus(terminal, body)
             (job,) = send(client, body)
         except ApiProblem as error:
-            raise with_flags(error, None if job_file is None else job_file.places) from error
+            raise with_flags(error, None if given is None else given.places) from error
         where = f" Why it waits: corral why {job['id']}" if job["state"] == "queued" else ""
         terminal.note(f"-- {job['id']} ({job['name']}), {job['state']}. Ctrl-C stops it.{where}")
         with _passing_on(terminal, job) as interrupts:

@@ -23,6 +23,7 @@ from corral.core.jobs.field_types import JobCommand
 
 if TYPE_CHECKING:
     from corral.cli.jobs.job_file import JobFile
+    from corral.cli.jobs.submission.scripts import Script
     from corral.client.client import Client
     from corral.client.views import JobArray, JobCreate, JobView, PlanView
 
@@ -48,6 +49,7 @@ FileOption = Annotated[
         "corral submit --package a100-x1 -- python train.py",
         "corral submit --min-gpus 2 --max-gpus 8 -- python train.py --gpus {gpu_count}",
         "corral submit --gpus 1 --mount data:/data:ro --mount local:50GiB:/scratch -- python train.py",
+        "corral submit train.sh",
         "corral submit",
         "corral submit -f job.yaml --gpus 8 --wait",
         "corral submit --name sweep --array 0-99 --gpus 1 -- python train.py",
@@ -78,24 +80,27 @@ def submit(
     """Submit a job.
 
     Everything after -- is the program to run. A job file has the same keys as the flags; flags win over the file.
+    The program may be a script of the current folder, with options in lines such as `#CORRAL --gpus 2` or `#SBATCH`.
     Without a program and a file, corral.job.yaml of the current folder is used (`corral init job` writes it).
     Ctrl-C while waiting lets the job go on.
     """
     flags = request_body(JobCommand.SUBMIT, typed)
-    if cmd:
+    script = script_named(cmd, flags)
+    if cmd and script is None:
         flags["command"] = program_of(cmd, "submit")
     if array is not None:
         flags["array"] = array
     if pack:
         flags["pack"] = True
-    job_file = read_file(file, flags)
-    body = merged(job_file, flags)
+    given = script or read_file(file, flags)
+    body = merged(given, flags)
     if "pack" in body and "array" not in body:
         raise WrongUsage("--pack needs --array: it says which items a job runs one after another")
     if dry_run and wait:
         raise WrongUsage("--dry-run and --wait exclude each other: a dry run starts nothing to wait for")
     with terminal.client() as client:
         try:
+            body = looked_up(terminal, client, script, body)
             if dry_run:
                 _show_plan(terminal, client.jobs.plan(cast("JobCreate", arrays.plan_body(terminal, body))))
                 note_share(terminal, client, body)
@@ -104,13 +109,32 @@ def submit(
             note_share(terminal, client, body)
             jobs = send(client, body)
         except ApiProblem as error:
-            raise with_flags(error, None if job_file is None else job_file.places) from error
+            raise with_flags(error, None if given is None else given.places) from error
         if wait:
             wait_for_end(terminal, client, jobs)
         elif "array" in body:
             terminal.answer({"items": jobs}, arrays.submitted(jobs))
         else:
             terminal.answer(jobs[0], submitted(jobs[0]))
+
+
+def script_named(words: list[str] | None, flags: Mapping[str, Any]) -> Script | None:
+    """The script of this folder that was named as the program. A repository has files of its own."""
+    if not words or flags.get("git") or not Path(words[0]).is_file():
+        return None
+    from corral.cli.jobs.submission.scripts import script_of
+
+    return script_of(words)
+
+
+def looked_up(terminal: Terminal, client: Client, script: Script | None, body: dict[str, Any]) -> dict[str, Any]:
+    """The request with what only the server knows about the words of a Slurm script, after notes about lines without
+    effect."""
+    if script is None or script.batch is None:
+        return body
+    for note in script.batch.notes:
+        terminal.note(f"Note: {note}.")
+    return script.looked_up(client, body)
 
 
 def program_of(words: list[str], command: str) -> list[str]:
@@ -159,7 +183,7 @@ def read_file(file: Path | None, flags: Mapping[str, Any]) -> JobFile | None:
     return read_job_file(file or project)
 
 
-def merged(job_file: JobFile | None, flags: Mapping[str, Any]) -> dict[str, Any]:
+def merged(job_file: JobFile | Script | None, flags: Mapping[str, Any]) -> dict[str, Any]:
     """Flags win over the file; environment variables and labels of both are merged."""
     from_file = dict(job_file.body) if job_file is not None else {}
     body = {**from_file, **flags}
