@@ -14,6 +14,7 @@ from corral.engines.engine_setup import EngineSetup
 from corral.engines.slurm.attempts.job_orders import SlurmRules
 from corral.engines.slurm.attempts.logs import SlurmLogs
 from corral.engines.slurm.attempts.run_directory import Layout
+from corral.engines.slurm.attempts.slurm_images import ImageRules
 from corral.engines.slurm.attempts.submitters import Submitter
 from corral.engines.slurm.cluster.nodes import FleetRules
 from corral.engines.slurm.engine import SlurmEngine
@@ -65,6 +66,8 @@ class SlurmSection(Protocol):
     def options(self) -> tuple[str, ...]: ...
     @property
     def path(self) -> str: ...
+    @property
+    def apptainer(self) -> str: ...
     @property
     def pending_seconds(self) -> float: ...
 
@@ -118,6 +121,7 @@ def _rules(section: SlurmSection, log_limit_bytes: int) -> SlurmRules:
         path=section.path,
         log_limit_bytes=log_limit_bytes,
         pending_seconds=section.pending_seconds,
+        images=ImageRules(program=section.apptainer),
     )
 
 
