@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import socket
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,14 +14,17 @@ from typing import Any
 
 import pytest
 
-from corral.control.ports import LaunchOrder, LaunchRefused, RegistryLogin
+from corral.control.ports import LaunchOrder, LaunchRefused, RegistryLogin, StorageKind, StorageOrder
 from corral.core.model import EndReason
-from corral.engines.attempts.accounts import Account
-from corral.engines.slurm.attempts.slurm_images import ImageRules
+from corral.engines.attempts.accounts import Account, account_named
 from corral.engines.slurm.attempts.submitters import Submitter
+from corral.engines.slurm.slurm_images import ImageRules
+from corral.engines.storage.driver import DirectoryVolumes
+from corral.engines.storage.storage_specs import StoragePlaces
 from tests.contract.engine_harness import order, script, wait_until
 from tests.contract.engines.shell_runs import ran
 from tests.contract.slurm_harness import SlurmHarness
+from tests.servers.accounts import temporary_account
 from tests.servers.apptainer import apptainer, busybox_file, needs_apptainer
 from tests.servers.registry import PrivateRegistry, private_registry
 from tests.servers.slurm import SlurmCluster
@@ -41,7 +48,13 @@ def image(program: str, tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture
 def harness(tmp_path: Path, slurm_cluster: SlurmCluster, program: str) -> Iterator[SlurmHarness]:
     account = Account(name="root", uid=0, gid=0, groups=(0,), home=str(tmp_path / "home"))
-    made = SlurmHarness(tmp_path / "slurm", slurm_cluster, account_of=lambda order: Submitter(account=account))
+    made = SlurmHarness(
+        tmp_path / "slurm",
+        slurm_cluster,
+        account_of=lambda order: Submitter(account=account),
+        storage=StoragePlaces.below(str(tmp_path)),
+        top=str(tmp_path),
+    )
     made.rules = {"images": ImageRules(program=program)}
     made.restart()
     yield made
@@ -80,7 +93,8 @@ def test_a_job_runs_in_its_image_and_sees_its_own_directories_only(
     env = {"WORDS": "two 'words' = \"$1\"\nand a line", "CORRAL_JOB_DIR": str(job_dir), "APPTAINER_BIND": str(other)}
     text = (
         'pwd; echo "$WORDS"; echo "$CORRAL_JOB_ID $HOME $TMPDIR $SLURM_JOB_NUM_NODES"; '
-        f"ls -d /usr {other} 2>/dev/null; ls -A /root 2>/dev/null; grep -E '^(CapEff|NoNewPrivs)' /proc/self/status | tr -s '\\t' ' '; "
+        f"ls -d /usr {other} 2>/dev/null; ls -A /root 2>/dev/null; "
+        "grep -E '^(CapEff|NoNewPrivs)' /proc/self/status | tr -s '\\t' ' '; "
         "touch made $CORRAL_JOB_DIR/kept /tmp/scratch; exit 3"
     )
     harness.launch(boxed(image, text, env=env, workdir=str(project), gpus=2))
@@ -143,6 +157,66 @@ def test_a_shell_is_in_the_image_too(harness: SlurmHarness, image: str, tmp_path
     assert "usr" not in printed.split()
     harness.engine.stop("j-1.1", 0.0)
     harness.listener.ended()
+
+
+def test_storage_is_mounted_where_the_job_wants_it_and_read_only_means_that(
+    harness: SlurmHarness, image: str, tmp_path: Path
+) -> None:
+    volumes = DirectoryVolumes(str(tmp_path / "volumes"))
+    for name in ("v-1", "v-2"):
+        volumes.create(name, 1 << 30, "ada")
+    job_dir = tmp_path / "job"
+    job_dir.mkdir()
+    storage = (
+        StorageOrder(kind=StorageKind.VOLUME, name="data", id="v-1", path="/data", read_only=False),
+        StorageOrder(kind=StorageKind.VOLUME, name="fixed", id="v-2", path="/fixed", read_only=True),
+        StorageOrder(kind=StorageKind.LOCAL, name="disk", path="/disk", read_only=False, size_bytes=1 << 30),
+    )
+    text = (
+        'echo hello >/data/greeting; cat "$CORRAL_MOUNT_DATA/greeting" "$CORRAL_JOB_DIR/mounts/data/greeting"; '
+        "touch /disk/file && echo written; touch /fixed/file 2>/dev/null || echo read-only"
+    )
+    harness.launch(boxed(image, text, storage=storage, env={"CORRAL_JOB_DIR": str(job_dir)}))
+    assert harness.listener.ended().exit_code == 0, harness.output()
+    assert harness.output().splitlines() == ["hello", "hello", "written", "read-only"]
+    assert Path(volumes.path_of("v-1"), "greeting").exists()
+
+
+def test_the_jobs_account_runs_a_directory_as_an_image(slurm_cluster: SlurmCluster, program: str, image: str) -> None:
+    """Of another account than the server's: it opens the image, and owns what the program writes."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as name, temporary_account("corral-test-ann", 54321):
+        place = Path(name)
+        place.chmod(0o755)
+        box, project = place / "box.sif", place / "project"
+        shutil.copytree(Path(image).parent / "root", box, symlinks=True)
+        project.mkdir()
+        os.chown(project, 54321, -1)
+        submitter = Submitter(account=account_named("corral-test-ann"))
+        cluster = SlurmHarness(place / "slurm", slurm_cluster, account_of=lambda order: submitter, top=str(place))
+        cluster.rules = {"images": ImageRules(program=program)}
+        cluster.restart()
+        try:
+            cluster.launch(boxed(str(box), "id -u; touch made", workdir=str(project)))
+            ended = cluster.listener.ended()
+            assert (ended.reason, ended.exit_code) == (EndReason.EXIT_CODE, 0), cluster.output()
+            assert cluster.output().splitlines() == ["54321"]
+            assert (project / "made").stat().st_uid == 54321
+            box.chmod(0o700)
+            cluster.launch(boxed(str(box), "echo never", attempt_id="j-2.1", workdir=str(project)))
+            assert cluster.listener.ended("j-2.1").reason is EndReason.IMAGE_PULL_ERROR
+        finally:
+            cluster.clean_up()
+
+
+def test_a_stop_ends_a_pull(harness: SlurmHarness) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        image = f"127.0.0.1:{silent.getsockname()[1]}/team/train:1"
+        harness.launch(boxed(image, "echo never"))
+        wait_until(lambda: "pulling image" in harness.output(), "it is being pulled")
+        assert not harness.is_alive()
+        harness.engine.stop("j-1.1", 5.0)
+        assert harness.listener.ended().reason is EndReason.EXIT_CODE
+    assert "never" not in harness.output()
 
 
 def test_an_image_is_pulled_once_with_the_users_login(

@@ -14,7 +14,6 @@ from corral.engines.engine_setup import EngineSetup
 from corral.engines.slurm.attempts.job_orders import SlurmRules
 from corral.engines.slurm.attempts.logs import SlurmLogs
 from corral.engines.slurm.attempts.run_directory import Layout
-from corral.engines.slurm.attempts.slurm_images import ImageRules
 from corral.engines.slurm.attempts.submitters import Submitter
 from corral.engines.slurm.cluster.nodes import FleetRules
 from corral.engines.slurm.engine import SlurmEngine
@@ -22,6 +21,7 @@ from corral.engines.slurm.root_users import REMEDY, root_on_nodes
 from corral.engines.slurm.slurm_api.commands import Slurm, SlurmCommands
 from corral.engines.slurm.slurm_api.rest import SlurmRest
 from corral.engines.slurm.slurm_api.rest_tokens import Tokens
+from corral.engines.slurm.slurm_images import ImageRules
 
 log = logging.getLogger("corral.engines.slurm")
 

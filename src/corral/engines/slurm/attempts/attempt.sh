@@ -47,8 +47,8 @@ rank=0
 place=$places/$attempt.$rank
 own= # its directory on this node's disk
 claim "$place/told"
-image= # the variables of a job in an image, and `registry_login`, are in the same file
-. "$place/instance" # program, workdir, and the functions `environment` and `storage`
+image=
+. "$place/instance" # program, workdir, the functions `environment` and `storage`, and those of an image
 : >"$place/instance" # it may hold secrets: from here on they are in this process only
 
 ended() { # REASON CODE SIGNAL MESSAGE
@@ -121,15 +121,16 @@ fetch_image() { # into a file of the job's account, unless it is there; a path i
 }
 
 enter_image() { # sets `runner`, the words before the program
-  local bind
+  local bind binds
   type -P -- "$apptainer" >/dev/null || refuse "$apptainer is not installed on $SLURMD_NODENAME"
   case $PWD in *[:,]*) refuse "$PWD: a directory with ':' or ',' in its name cannot be mounted in a container" ;; esac
   fetch_image
-  [ -n "$own" ] || own=$(mktemp -d -- "${TMPDIR:-/tmp}/corral-$attempt-$rank.XXXXXXXX") ||
-    refuse "temporary files cannot be made in ${TMPDIR:-/tmp} of $SLURMD_NODENAME"
+  [ -n "$own" ] || own=$(mktemp -d -- "${TMPDIR:-/tmp}/corral-$attempt-$rank.XXXXXXXX" 2>/dev/null) ||
+    own=$(mktemp -d -- "$place/tmp.XXXXXXXX") || refuse "temporary files cannot be made on $SLURMD_NODENAME"
   mkdir -- "$own/.tmp"
   runner=("$apptainer" --silent exec --cleanenv --no-eval --no-privs --no-mount home,tmp,cwd --home "${image_home:-$own/.tmp}")
   runner+=(--bind "$own/.tmp:/tmp" --bind "$PWD" --cwd "$PWD")
+  image_binds
   for bind in "${binds[@]}"; do runner+=(--bind "$bind"); done
   # Slurm opens the device files of the job's GPUs only.
   [ -n "$image_gpus" ] && [ -e /dev/nvidiactl ] && runner+=(--nv)

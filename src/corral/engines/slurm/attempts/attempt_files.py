@@ -9,8 +9,8 @@ from corral.control.ports import Instance, LaunchOrder
 from corral.engines.attempts.instance_messages import StorageSpec
 from corral.engines.slurm.attempts import run_directory, scripts
 from corral.engines.slurm.attempts.run_directory import Layout
-from corral.engines.slurm.attempts.slurm_images import ImageRules
 from corral.engines.slurm.attempts.submitters import Submitter, give_job, give_place, give_storage
+from corral.engines.slurm.slurm_images import ImageRules
 
 
 def lay_out(

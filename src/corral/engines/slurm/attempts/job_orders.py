@@ -13,13 +13,13 @@ from corral.engines.attempts.environment import account_environment, base_enviro
 from corral.engines.attempts.processes import with_venv
 from corral.engines.order_checks import check_cluster_order
 from corral.engines.slurm.attempts import run_directory
-from corral.engines.slurm.attempts.slurm_images import IMAGE_TMP, ImageRules, check_image
 from corral.engines.slurm.attempts.submitters import Submitter
 from corral.engines.slurm.cluster.nodes import MIB, FleetRules, gpus_asked
 from corral.engines.slurm.cluster.partitions import Partition, Place, place_for
 from corral.engines.slurm.slurm_api import job_comments
 from corral.engines.slurm.slurm_api.commands import Account, Submission
 from corral.engines.slurm.slurm_api.slurm_records import SlurmNode
+from corral.engines.slurm.slurm_images import IMAGE_TMP, ImageRules, check_image
 
 #: A Slurm job that is still pending after this long waits for jobs of other users: it is taken back, and corral plans
 #: again.

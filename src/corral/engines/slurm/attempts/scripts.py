@@ -9,8 +9,8 @@ from corral.control.ports import Instance, LaunchOrder
 from corral.engines.attempts.environment import CUDA_VARIABLE, ROCR_VARIABLE
 from corral.engines.attempts.instance_messages import StorageSpec
 from corral.engines.slurm.attempts.run_directory import Layout
-from corral.engines.slurm.attempts.slurm_images import PREFIX, ImageRules, image_exports, image_text
 from corral.engines.slurm.attempts.storage import storage_exports, storage_lines
+from corral.engines.slurm.slurm_images import PREFIX, ImageRules, image_exports, image_text
 
 NO_IMAGES = ImageRules()
 #: Variables that Slurm sets in a job, by the GPUs that it gave to the job.

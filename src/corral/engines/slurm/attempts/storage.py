@@ -80,8 +80,9 @@ def storage_lines(specs: Sequence[StorageSpec], env: Mapping[str, str]) -> list[
 
 
 def storage_exports(specs: Sequence[StorageSpec], prefix: str = "") -> list[str]:
-    """The variables that name the mounts, as on every engine. `prefix` is put before their names."""
-    seen = {spec["path"]: spec["source"] for spec in specs}
+    """The variables that name the mounts, as on every engine. With a prefix before their names they are for an image,
+    in which each mount is at its path."""
+    seen = {spec["path"]: spec["path"] if prefix else spec["source"] for spec in specs}
     return [f"export {prefix}{name}={node_word(value)}" for name, value in mount_environment(specs, seen).items()]
 
 

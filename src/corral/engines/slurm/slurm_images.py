@@ -58,7 +58,7 @@ def check_image(order: LaunchOrder, rules: ImageRules) -> None:
 def image_text(
     order: LaunchOrder, instance: Instance, specs: Sequence[StorageSpec], rules: ImageRules, home: str
 ) -> str:
-    """Variables and a function that `attempt.sh` reads: empty for a job without an image. `home` is that of the job's
+    """Variables and functions that `attempt.sh` reads: empty for a job without an image. `home` is that of the job's
     account, which keeps pulled images."""
     if not order.image:
         return ""
@@ -79,7 +79,7 @@ def image_text(
     exports = "".join(f"  export {name}={quote(value)}\n" for name, value in login.items())
     return (
         "".join(f"{name}={quote(value)}\n" for name, value in values.items())
-        + f"binds=({' '.join(_binds(order, specs))})\n"
+        + f"image_binds() {{\n  binds=({' '.join(_binds(order, specs))})\n}}\n"
         + f"registry_login() {{\n{exports}  :\n}}\n"
     )
 
