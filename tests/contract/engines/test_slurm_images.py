@@ -183,7 +183,7 @@ def test_storage_is_mounted_where_the_job_wants_it_and_read_only_means_that(
 
 
 def test_the_jobs_account_runs_a_directory_as_an_image(slurm_cluster: SlurmCluster, program: str, image: str) -> None:
-    """Of another account than the server's: it opens the image, and owns what the program writes."""
+    """The account is not the server's: it opens the image, and owns what the program writes."""
     with tempfile.TemporaryDirectory(dir="/tmp") as name, temporary_account("corral-test-ann", 54321):
         place = Path(name)
         place.chmod(0o755)
