@@ -95,6 +95,7 @@ OWN_FILES: dict[str, str] = {
     "engines/kubernetes/engine.py": "the engine's own directories",
     "engines/local/attempts.py": "run directories, which are the server's",
     "engines/local/cgroups.py": "control groups",
+    "engines/local/amd_gpus.py": "the kernel's own files",
     "engines/local/containers/container_job.py": "the runtime's environment and login, in a run directory",
     "engines/local/containers/container_mounts.py": "opens as the job's account, mounts what the server made",
     "engines/local/containers/container_runtime.py": "the machine's own settings",
@@ -165,6 +166,7 @@ OWN_FILES: dict[str, str] = {
     "stores/workbenches/workbench_keys.py": "keys, beside the jobs' directories",
     "stores/workbenches/workbench_directories.py": "corral's own code; the directory around a job's",
     "stores/jobs/job_directories.py": "the directories around jobs'",
+    "telemetry/amd/sources.py": "a device file of the machine",
     "telemetry/history/file.py": "the history, in the server's home",
     "telemetry/notices.py": "reports, in the server's home",
 }

@@ -21,6 +21,15 @@ def check_cluster_order(order: LaunchOrder, is_safe_id: Callable[[str], bool], m
         raise LaunchRefused(f"the command and its environment are longer than {max_chars} characters")
 
 
+def check_registry_image(order: LaunchOrder) -> None:
+    """Raises LaunchRefused for an image file, which only Apptainer runs."""
+    if order.image and order.image.startswith("/"):
+        raise LaunchRefused(
+            f"{order.image} is a file of Apptainer, which runs on Slurm clusters: choose one, or give the image's "
+            "address in a registry"
+        )
+
+
 def command_problem(command: Iterable[str]) -> str:
     """Why the kernel would refuse to start a command; "" if it would not."""
     bad = next((word for word in command if "\0" in word), None)

@@ -31,6 +31,9 @@ _HOST = r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?(?::[0-9]{1,5})?"
 _ADDRESS = re.compile(
     rf"(?:{_HOST}/)?[a-z0-9]+(?:[._/-]+[a-z0-9]+)*(?::\w[\w.-]{{0,127}})?(?:@sha256:[0-9a-f]{{64}})?", re.ASCII
 )
+#: A file of Apptainer on a file system of the nodes.
+_FILE = re.compile(r"(?:/[\w.@+-]+)+\.sif", re.ASCII)
+_DOCKER = "docker://"
 _REGISTRY = re.compile(_HOST, re.ASCII)
 #: Words before a colon that Podman does not take as a name, but as a place on the node.
 _TRANSPORTS = frozenset(
@@ -74,6 +77,9 @@ def source_of(tx: Transaction, user: str, image: str) -> ImageSource:
     record = _image_of(tx, user, image)
     address = record.address if record is not None else image
     check_address(address, "image")
+    if is_file(address):
+        return ImageSource(address=address)
+    address = address.removeprefix(_DOCKER)
     logins = tx.images.all_credentials()
     if record is not None and record.credential is not None:
         named = [login for login in logins if (login.owner, login.name) == (record.owner, record.credential)]
@@ -91,11 +97,20 @@ def registry_of(address: str) -> str:
     return first if is_host else DOCKER_HUB
 
 
+def is_file(address: str) -> bool:
+    """Whether it is a file of Apptainer instead of an address of a registry."""
+    return _FILE.fullmatch(address) is not None and ".." not in address.split("/")
+
+
 def check_address(address: str, field: str = "address") -> None:
+    """Refused if it is neither a file nor an address of a registry, which may begin with `docker://`."""
+    if len(address) <= MAX_ADDRESS and is_file(address):
+        return
+    address = address.removeprefix(_DOCKER)
     if len(address) > MAX_ADDRESS or _ADDRESS.fullmatch(address) is None or address.partition(":")[0] in _TRANSPORTS:
         raise Invalid(
             f"{address[:80]!r} is not an image: give the name of one of `corral image ls`, or an address such as "
-            "registry.example.org/team/train:1.4",
+            "registry.example.org/team/train:1.4, or for Slurm clusters the path of a .sif file on the nodes",
             field=field,
         )
 

@@ -54,6 +54,8 @@ class RegistryLogin:
     registry: str
     username: str
     secret: str = field(repr=False)
+    #: it is the login of the job's own user, not one that is used for others
+    is_own: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

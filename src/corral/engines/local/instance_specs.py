@@ -37,6 +37,7 @@ from corral.engines.local.containers.container_orders import (
 )
 from corral.engines.local.containers.container_runtime import group_below_mount
 from corral.engines.local.rundir import TMP, WORK, Layout, is_safe_id
+from corral.engines.order_checks import check_registry_image
 from corral.engines.storage.storage_specs import StoragePlaces, preparer_spec, storage_specs
 
 #: More than the kernel accepts for a program.
@@ -228,6 +229,7 @@ def check_order(order: LaunchOrder) -> None:
         raise LaunchRefused(f"attempt id {order.attempt_id!r} is not of the form <job>.<number>")
     if not order.command or not order.command[0]:
         raise LaunchRefused("the command is empty")
+    check_registry_image(order)
     if (
         sum(map(len, order.command)) + sum(len(name) + len(value) for name, value in order.env.items())
         > MAX_ORDER_CHARS

@@ -179,7 +179,7 @@ class SlurmEngine:
         )
 
     def launch(self, order: LaunchOrder) -> None:
-        check_order(order)
+        check_order(order, self._rules.images)
         self._adopt()
         self._launches.launch(order)
 

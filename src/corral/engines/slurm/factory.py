@@ -21,6 +21,7 @@ from corral.engines.slurm.root_users import REMEDY, root_on_nodes
 from corral.engines.slurm.slurm_api.commands import Slurm, SlurmCommands
 from corral.engines.slurm.slurm_api.rest import SlurmRest
 from corral.engines.slurm.slurm_api.rest_tokens import Tokens
+from corral.engines.slurm.slurm_images import ImageRules
 
 log = logging.getLogger("corral.engines.slurm")
 
@@ -65,6 +66,8 @@ class SlurmSection(Protocol):
     def options(self) -> tuple[str, ...]: ...
     @property
     def path(self) -> str: ...
+    @property
+    def apptainer(self) -> str: ...
     @property
     def pending_seconds(self) -> float: ...
 
@@ -118,6 +121,7 @@ def _rules(section: SlurmSection, log_limit_bytes: int) -> SlurmRules:
         path=section.path,
         log_limit_bytes=log_limit_bytes,
         pending_seconds=section.pending_seconds,
+        images=ImageRules(program=section.apptainer),
     )
 
 

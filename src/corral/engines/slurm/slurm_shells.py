@@ -36,8 +36,23 @@ variables=()
 while IFS= read -r -d '' line; do [[ $line == ?*=* ]] && variables+=("$line"); done </proc/"$main"/environ
 cd -- "$(readlink /proc/"$main"/cwd)" 2>/dev/null
 [ -n "$term" ] && variables+=("TERM=$term")
+runner=()
+if [ -e "$place/runner" ]; then # the program runs in an image: so does the command, with the same directories
+  . "$place/runner"
+  inside=("PATH=$PATH") prefix=APPTAINERENV_
+  # The program may be found, or Apptainer, in whose own environment the variables of the program have the prefix.
+  [[ " ${variables[*]} " == *" ${prefix}CORRAL_RUN_DIR="* ]] && prefix=
+  for line in "${variables[@]}"; do
+    case $prefix$line in
+      APPTAINERENV_HOME=*|APPTAINERENV_APPTAINER_*|APPTAINERENV_SINGULARITY_*) ;;
+      APPTAINERENV_*) inside+=("$prefix$line") ;;
+    esac
+  done
+  variables=("${inside[@]}")
+  [ $# -gt 0 ] || set -- sh
+fi
 [ $# -gt 0 ] || set -- bash
-exec env -i -- "${variables[@]}" "$@"
+exec env -i -- "${variables[@]}" "${runner[@]}" "$@"
 """
 
 

@@ -28,10 +28,10 @@ class ImageOrders:
                 source = images.source_of(tables, order.user, order.image)
             except Refusal as refusal:
                 raise LaunchRefused(refusal.detail) from None
-        login = self._unlocked(source.login) if source.login is not None else None
+        login = self._unlocked(source.login, order.user) if source.login is not None else None
         return replace(order, image=source.address, login=login)
 
-    def _unlocked(self, login: RegistryCredentialRecord) -> RegistryLogin:
+    def _unlocked(self, login: RegistryCredentialRecord, user: str) -> RegistryLogin:
         try:
             secret = self._box.decrypt(login.secret)
         except SecretUnreadable as error:
@@ -40,7 +40,9 @@ class ImageOrders:
                 f"the login {login.name} for {login.registry} cannot be read any more: give it again with "
                 "corral registry login"
             ) from None
-        return RegistryLogin(registry=login.registry, username=login.username, secret=secret)
+        return RegistryLogin(
+            registry=login.registry, username=login.username, secret=secret, is_own=login.owner == user
+        )
 
     def renewed(self) -> dict[tuple[str, str], tuple[str, str]]:
         """Secrets that an older key has locked: as they are, and under the newest key."""

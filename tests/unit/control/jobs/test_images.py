@@ -157,11 +157,20 @@ def test_addresses_and_their_registries(address: str, registry: str) -> None:
 @pytest.mark.parametrize(
     "address",
     ["", " ", "-v", "--privileged", "a b", "x;rm -rf /", "dir:/etc", "oci:/root/x", "docker-archive:x.tar", "dir:tmp",
-     "docker://x", "http://h/x", "UPPER", "x:", "x@sha256:12", "a" * 600, "../x", "/abs/path", "x\n", "é"],
+     "docker://X", "docker://docker://x", "http://h/x", "/a/../x.sif", "/a b/x.sif", "x.sif/", "/x:y.sif", "/x,y.sif",
+     "file:///x.sif", "UPPER", "x:", "x@sha256:12", "a" * 600, "../x", "/abs/path", "x\n", "é"],
 )  # fmt: skip
 def test_invalid_image_addresses_are_refused(address: str) -> None:
     with pytest.raises(Invalid):
         images.check_address(address)
+
+
+def test_a_file_has_no_login_and_a_transport_is_no_part_of_an_address(staffed: Desk) -> None:
+    staffed.do(images.put_login, ANN, login("hub", "docker.io"))
+    assert source(staffed, "ann", "/shared/images/train.sif") == ("/shared/images/train.sif", None)
+    assert source(staffed, "ann", "docker://ubuntu:24.04") == ("ubuntu:24.04", "hub")
+    staffed.do(images.create, ANN, replace(OWN, name="by-file", address="/shared/images/train.sif"))
+    assert source(staffed, "ann", "by-file") == ("/shared/images/train.sif", None)
 
 
 def test_a_job_names_an_image_that_its_user_sees_or_an_address(staffed: Desk) -> None:

@@ -27,7 +27,7 @@ from corral.engines.kubernetes.attempts.storage import Volumes, mount_storage
 from corral.engines.kubernetes.cluster.cache import INSTALLATION_LABEL
 from corral.engines.kubernetes.devices.resource_claims import POD_CLAIM
 from corral.engines.kubernetes.devices.resource_slices import Device
-from corral.engines.order_checks import check_cluster_order
+from corral.engines.order_checks import check_cluster_order, check_registry_image
 from corral.engines.storage.storage_specs import StoragePlaces
 
 ATTEMPT_LABEL = "corral/attempt"
@@ -73,6 +73,7 @@ def is_safe_id(attempt_id: str) -> bool:
 def check_order(order: LaunchOrder, rules: PodRules) -> None:
     """Raises LaunchRefused for an order that can never run here."""
     check_cluster_order(order, is_safe_id, MAX_ORDER_CHARS)
+    check_registry_image(order)
     if order.command == HOST_COMMAND and not _is_shared(order.env.get(JOB_DIR_VARIABLE, ""), rules):
         raise LaunchRefused(
             "a workbench on Kubernetes needs a directory that the server and its pod share: an operator sets "

@@ -47,7 +47,8 @@ rank=0
 place=$places/$attempt.$rank
 own= # its directory on this node's disk
 claim "$place/told"
-. "$place/instance" # program, workdir, and the functions `environment` and `storage`
+image=
+. "$place/instance" # program, workdir, the functions `environment` and `storage`, and those of an image
 : >"$place/instance" # it may hold secrets: from here on they are in this process only
 
 ended() { # REASON CODE SIGNAL MESSAGE
@@ -84,6 +85,58 @@ check_program() { # errors that a shell would write only into the log
     $'\x7fE') ;;
     *) refuse "$name: not a program: it has no #! line" ;;
   esac
+}
+
+stopped_early() { # before the program began; who asked is known by the file
+  [ -e "$stop" ] && ended exit_code 143 15 "$EPOCHREALTIME"
+  ended outside 143 15 "$EPOCHREALTIME"
+}
+
+fetch_image() { # into a file of the job's account, unless it is there; a path is a file already
+  local lock puller was_asked= message
+  case $image in
+    /*) image_file=$image; [ -r "$image" ] ||
+      ended image_pull_error - - "image $image: not there, or not readable for this account" ;;
+  esac
+  [ -e "$image_file" ] && return
+  mkdir -p -m 700 -- "${image_file%/*}" 2>/dev/null
+  { exec {lock}>>"$image_file.lock" && flock "$lock"; } 2>/dev/null || refuse "images cannot be kept in ${image_file%/*}"
+  [ -e "$image_file" ] && { exec {lock}>&-; return; }
+  echo "corral: pulling image $image" >>"$place/log"
+  ( registry_login; export HOME=$account_home; exec "$apptainer" pull --force --disable-cache "$image_file.new" "docker://$image" ) >"$place/pull" 2>&1 </dev/null &
+  puller=$!
+  trap 'was_asked=yes; kill -KILL "$puller"' TERM URG
+  [ -e "$stop" ] && stopped_early
+  while kill -0 "$puller" 2>/dev/null; do wait "$puller"; done
+  wait "$puller" || {
+    rm -f -- "$image_file.new"
+    [ -n "$was_asked" ] && stopped_early
+    message=$(tail -n 1 -- "$place/pull")
+    message=${message#FATAL:}
+    ended image_pull_error - - "image $image: ${message#"${message%%[! ]*}"}"
+  }
+  mv -- "$image_file.new" "$image_file"
+  trap - TERM URG
+  exec {lock}>&-
+}
+
+enter_image() { # sets `runner`, the words before the program
+  local bind binds
+  type -P -- "$apptainer" >/dev/null || refuse "$apptainer is not installed on $SLURMD_NODENAME"
+  case $PWD in *[:,]*) refuse "$PWD: a directory with ':' or ',' in its name cannot be mounted in a container" ;; esac
+  fetch_image
+  [ -n "$own" ] || own=$(mktemp -d -- "${TMPDIR:-/tmp}/corral-$attempt-$rank.XXXXXXXX" 2>/dev/null) ||
+    own=$(mktemp -d -- "$place/tmp.XXXXXXXX") || refuse "temporary files cannot be made on $SLURMD_NODENAME"
+  mkdir -- "$own/.tmp"
+  runner=("$apptainer" --silent exec --cleanenv --no-eval --no-privs --no-mount home,tmp,cwd --home "${image_home:-$own/.tmp}")
+  runner+=(--bind "$own/.tmp:/tmp" --bind "$PWD" --cwd "$PWD")
+  image_binds
+  for bind in "${binds[@]}"; do runner+=(--bind "$bind"); done
+  # Slurm opens the device files of the job's GPUs only.
+  [ -n "$image_gpus" ] && [ -e /dev/nvidiactl ] && runner+=(--nv)
+  [ -n "$image_gpus" ] && [ -e /dev/kfd ] && runner+=(--rocm)
+  runner+=("$image_file")
+  declare -p runner >"$place/runner" # for shells beside the program
 }
 
 others() { # processes of this instance that are still there, in any session or group
@@ -142,12 +195,13 @@ was_out_of_memory() { # as the kernel reports in the control group of this step
 
 storage
 check_place
-check_program
+runner=() # empty: the node's own files
+if [ -n "$image" ]; then enter_image; else check_program; fi
 stop_by=0 killer= outside=
 set -m # programs get a group of their own, and the usual signals
 trap asked_to_stop TERM URG
 # LC_ALL=C is for this script alone: with a language, a shell reads dozens of files first.
-( export -n LC_ALL; environment; export CORRAL_RUN_DIR=$place; exec -- "${program[@]}" ) >>"$place/log" 2>&1 </dev/null &
+( export -n LC_ALL; environment; export CORRAL_RUN_DIR=$place; exec -- "${runner[@]}" "${program[@]}" ) >>"$place/log" 2>&1 </dev/null &
 main=$!
 printf 'up %s\n' "$EPOCHREALTIME" >>"$place/told"
 echo "$attempt.$rank" >>"$news"

@@ -10,6 +10,7 @@ from corral.engines.attempts.instance_messages import StorageSpec
 from corral.engines.slurm.attempts import run_directory, scripts
 from corral.engines.slurm.attempts.run_directory import Layout
 from corral.engines.slurm.attempts.submitters import Submitter, give_job, give_place, give_storage
+from corral.engines.slurm.slurm_images import ImageRules
 
 
 def lay_out(
@@ -19,14 +20,17 @@ def lay_out(
     specs: Mapping[int, list[StorageSpec]],
     environment: Callable[[Instance], Mapping[str, str]],
     log_lines: Sequence[str] = (),
+    *,
+    images: ImageRules,
+    home: str,
 ) -> None:
     """`program` is corral's script on the nodes, `specs` is the storage of each instance, `log_lines` are the first
-    lines of its log. If the server dies before `slurm_attempt.create`, these files do not count: the attempt was never
-    ordered."""
+    lines of its log, `home` the directory of the job's account. If the server dies before `slurm_attempt.create`, these
+    files do not count: the attempt was never ordered."""
     for instance in order.instances:
         place = layout.place(order.attempt_id, instance.rank)
         os.mkdir(place)
-        text = scripts.instance_text(order, instance, environment(instance), specs[instance.rank])
+        text = scripts.instance_text(order, instance, environment(instance), specs[instance.rank], images, home)
         run_directory.append(f"{place}/instance", text)
         # Created here even if it is empty, so that the node has one file less to create.
         run_directory.append(f"{place}/log", "".join(f"corral: {line}\n" for line in log_lines))

@@ -32,7 +32,10 @@ _REPORTED = {
     "timed_out": EndReason.TIMED_OUT,
     "oom_killed": EndReason.OOM_KILLED,
     "launch_error": EndReason.LAUNCH_ERROR,
+    "image_pull_error": EndReason.IMAGE_PULL_ERROR,
 }
+#: Ends of attempts whose program never began; their lines have a message.
+_UNBEGUN = (EndReason.LAUNCH_ERROR, EndReason.IMAGE_PULL_ERROR)
 #: Slurm's reasons for a job that waits for other jobs.
 _PLACE_IS_TAKEN = ("Resources", "Priority")
 _MESSAGES = {
@@ -69,7 +72,7 @@ def parse_exit(line: str, *, limit_seconds: float | None, since: float, now: flo
         ended_at=reported_time(at, since, now),
         exit_code=exit_code,
         message=_message(reason, exit_code, None if signal == "-" else _number(signal, 127), rest, limit_seconds),
-        main_ended_at=reported_time(rest, since, now) if reason is not EndReason.LAUNCH_ERROR else None,
+        main_ended_at=reported_time(rest, since, now) if reason not in _UNBEGUN else None,
     )
     return ReportedExit(exit=exit, is_from_outside=word == _OUTSIDE)
 
@@ -92,7 +95,7 @@ def reported_time(text: str, since: float, now: float) -> float:
 
 
 def _message(reason: EndReason, code: int | None, signal: int | None, rest: str, limit_seconds: float | None) -> str:
-    if reason is EndReason.LAUNCH_ERROR:
+    if reason in _UNBEGUN:
         return plain(rest)
     if reason is EndReason.TIMED_OUT:
         return (

@@ -19,6 +19,7 @@ from corral.engines.slurm.cluster.partitions import Partition, Place, place_for
 from corral.engines.slurm.slurm_api import job_comments
 from corral.engines.slurm.slurm_api.commands import Account, Submission
 from corral.engines.slurm.slurm_api.slurm_records import SlurmNode
+from corral.engines.slurm.slurm_images import IMAGE_TMP, ImageRules, check_image
 
 #: A Slurm job that is still pending after this long waits for jobs of other users: it is taken back, and corral plans
 #: again.
@@ -48,13 +49,13 @@ class SlurmRules:
     path: str = "/usr/local/bin:/usr/bin:/bin"
     log_limit_bytes: int = DEFAULT_LOG_LIMIT
     pending_seconds: float = PENDING_SECONDS
+    images: ImageRules = field(default_factory=ImageRules)
 
 
-def check_order(order: LaunchOrder) -> None:
+def check_order(order: LaunchOrder, images: ImageRules) -> None:
     """Raises LaunchRefused for an order that can never run here."""
     check_cluster_order(order, run_directory.is_safe_id, MAX_ORDER_CHARS)
-    if order.image:
-        raise LaunchRefused("this cluster runs no images: leave the image out, or use another cluster")
+    check_image(order, images)
     if any(instance.gpu_milli != WHOLE for instance in order.instances if instance.gpu_ids):
         raise LaunchRefused("a Slurm cluster gives out whole GPUs only")
 
@@ -108,13 +109,13 @@ def instance_environment(
     order: LaunchOrder, instance: Instance, rules: SlurmRules, submitter: Submitter | None, *, master_addr: str
 ) -> dict[str, str]:
     """The environment of one instance's program, without variables of the server."""
+    own = base_environment({"PATH": rules.path, "LANG": "C.UTF-8"}, python_dir="")
+    account = account_environment(submitter.account) if submitter is not None else {}
     env = job_environment(
         order,
         instance,
-        base={
-            **base_environment({"PATH": rules.path, "LANG": "C.UTF-8"}, python_dir=""),
-            **(account_environment(submitter.account) if submitter is not None else {}),
-        },
+        # The image has an environment of its own.
+        base={"TMPDIR": IMAGE_TMP} if order.image else {**own, **account},
         master_port=_meeting_port(order),
         master_addr=master_addr,
     )

@@ -46,8 +46,8 @@ MAX_BYTES = 4 << 20
 MAX_REPORT_BYTES = 16 << 10
 _AS_IT_IS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 LOG = "log"
-#: Files of an instance that are needed until its end is recorded.
-_BEFORE_THE_END = ("instance", "told", "attempt", "claim")
+#: Files of an instance that are needed until its end is recorded; the last two are those of an image.
+_BEFORE_THE_END = ("instance", "told", "attempt", "claim", "pull", "runner")
 _SAFE = re.compile(r"[A-Za-z0-9_-]{1,64}\.\d{1,9}")
 
 

@@ -10,7 +10,9 @@ from corral.engines.attempts.environment import CUDA_VARIABLE, ROCR_VARIABLE
 from corral.engines.attempts.instance_messages import StorageSpec
 from corral.engines.slurm.attempts.run_directory import Layout
 from corral.engines.slurm.attempts.storage import storage_exports, storage_lines
+from corral.engines.slurm.slurm_images import PREFIX, ImageRules, image_exports, image_text
 
+NO_IMAGES = ImageRules()
 #: Variables that Slurm sets in a job, by the GPUs that it gave to the job.
 _SLURMS_CHOICE = (CUDA_VARIABLE, ROCR_VARIABLE)
 
@@ -45,20 +47,29 @@ def attempt_text(order: LaunchOrder, layout: Layout, program: str) -> str:
 
 
 def instance_text(
-    order: LaunchOrder, instance: Instance, env: Mapping[str, str], specs: Sequence[StorageSpec] = ()
+    order: LaunchOrder,
+    instance: Instance,
+    env: Mapping[str, str],
+    specs: Sequence[StorageSpec] = (),
+    images: ImageRules = NO_IMAGES,
+    home: str = "",
 ) -> str:
-    """The program and the environment of one instance. Slurm's choice of GPUs counts, whichever the plan named."""
+    """The program and the environment of one instance. Slurm's choice of GPUs counts, whichever the plan named. `home`
+    is that of the job's account."""
     mine = {name: value for name, value in env.items() if name not in _SLURMS_CHOICE}
-    lines = [f"export {name}={quote(value)}" for name, value in mine.items()]
+    lines = [] if order.image else [f"export {name}={quote(value)}" for name, value in mine.items()]
     if not instance.gpu_ids:
         lines += [f"export {name}=" for name in _SLURMS_CHOICE]
+    if order.image:
+        lines += image_exports(mine)
     if order.venv:
         found = f"[ -d {quote(order.venv + '/conda-meta')} ]"
         lines.append(f"if {found}; then export CONDA_PREFIX={quote(order.venv)}; unset VIRTUAL_ENV; fi")
-    lines += storage_exports(specs)
+    lines += storage_exports(specs, PREFIX if order.image else "")
     return (
         f"program=({_bash_words(order.command)})\n"
         + _assigned({"workdir": order.workdir or ""})
+        + image_text(order, instance, specs, images, home)
         + _function("environment", lines)
         + _function("storage", storage_lines(specs, env))
     )

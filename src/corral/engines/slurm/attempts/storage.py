@@ -64,27 +64,28 @@ def storage_lines(specs: Sequence[StorageSpec], env: Mapping[str, str]) -> list[
         )
     for spec in specs:
         if spec["kind"] == StorageKind.LOCAL:
-            lines.append(f'mkdir -- {_word(spec["source"])} || refuse "local storage cannot be made in $own"')
+            lines.append(f'mkdir -- {node_word(spec["source"])} || refuse "local storage cannot be made in $own"')
         else:
             message = quote(f"{spec['kind']} {spec['name']} ({spec['id']}) has no directory on ")
-            lines.append(f'[ -d {_word(spec["source"])} ] || refuse {message}"$SLURMD_NODENAME"')
+            lines.append(f'[ -d {node_word(spec["source"])} ] || refuse {message}"$SLURMD_NODENAME"')
     if job_dir := env.get("CORRAL_JOB_DIR"):
         links = os.path.join(job_dir, LINKS)
         lines.append(f"mkdir -p -- {quote(links)} || refuse {quote(links + ' cannot be made')}")
         for spec in specs:
             path = os.path.join(links, spec["link"])
             lines.append(
-                f"ln -sfnT -- {_word(spec['source'])} {quote(path)} || refuse {quote(path + ' cannot be made')}"
+                f"ln -sfnT -- {node_word(spec['source'])} {quote(path)} || refuse {quote(path + ' cannot be made')}"
             )
     return lines
 
 
-def storage_exports(specs: Sequence[StorageSpec]) -> list[str]:
-    """The variables that name the mounts, as on every engine."""
-    seen = {spec["path"]: spec["source"] for spec in specs}
-    return [f"export {name}={_word(value)}" for name, value in mount_environment(specs, seen).items()]
+def storage_exports(specs: Sequence[StorageSpec], prefix: str = "") -> list[str]:
+    """The variables that name the mounts, as on every engine. With a prefix before their names they are for an image,
+    in which each mount is at its path."""
+    seen = {spec["path"]: spec["path"] if prefix else spec["source"] for spec in specs}
+    return [f"export {prefix}{name}={node_word(value)}" for name, value in mount_environment(specs, seen).items()]
 
 
-def _word(text: str) -> str:
+def node_word(text: str) -> str:
     """One quoted bash word, in which the node inserts the path of its own directory."""
     return '"$own"'.join(quote(part) if part else "" for part in text.split(_OWN)) or "''"

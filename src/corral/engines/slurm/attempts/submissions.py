@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from corral.control.ports import AttemptTaken, LaunchOrder
+from corral.engines.attempts.accounts import own_account
 from corral.engines.attempts.instance_messages import StorageSpec
 from corral.engines.slurm.attempts import scripts, slurm_attempt
 from corral.engines.slurm.attempts.attempt_files import give, lay_out
@@ -82,6 +83,8 @@ class Submissions:
                 order, instance, self.rules, submitter, master_addr=self.address_of(first)
             ),
             log_lines,
+            images=self.rules.images,
+            home=(submitter.account if submitter is not None else own_account()).home,
         )
         if submitter is not None:
             top = self.top or self.layout.root

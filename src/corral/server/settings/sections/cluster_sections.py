@@ -73,6 +73,8 @@ class SlurmSettings(Section):
     options: Texts = ()
     #: the PATH of jobs
     path: str = "/usr/local/bin:/usr/bin:/bin"
+    #: the program that runs images on the nodes: apptainer, or its path; empty: jobs with images are refused
+    apptainer: Annotated[str, Field(max_length=256)] = ""
     #: a job that waits in Slurm for other jobs for so long is requeued in corral
     pending_seconds: Annotated[float, Field(ge=1, le=3600)] = 20.0
 
