@@ -11625,7 +11625,12 @@ export interface components {
          *           "position": 1,
          *           "priority": 5,
          *           "queued_at": "2026-11-18T09:30:00Z",
-         *           "reason": "new fans",
+         *           "reason": {
+         *             "detail": "no GPU is free",
+         *             "jobs": [],
+         *             "numbers": {},
+         *             "rule": "rule"
+         *           },
          *           "score": 1,
          *           "user": "ann"
          *         }
@@ -13536,7 +13541,14 @@ export interface components {
          *       "position": 1,
          *       "priority": 5,
          *       "queued_at": "2026-11-18T09:30:00Z",
-         *       "reason": "new fans",
+         *       "reason": {
+         *         "detail": "no GPU is free",
+         *         "jobs": [
+         *           "j-12"
+         *         ],
+         *         "numbers": {},
+         *         "rule": "rule"
+         *       },
          *       "score": 1,
          *       "user": "ann"
          *     }
@@ -13574,11 +13586,8 @@ export interface components {
             priority: number;
             /** Queued At */
             queued_at: string | null;
-            /**
-             * Reason
-             * @description The reason that holds the job; null if the caller may not see the job, or it has just started.
-             */
-            reason: string | null;
+            /** @description The first reason that holds the job; null if the caller may not see the job, or it has just started. */
+            reason: components["schemas"]["ReasonView"] | null;
             /** Score */
             score: number | null;
             /** User */

@@ -14,6 +14,9 @@ const LEAST_ZOOM_PIXELS = 6;
 const NEAR_PIXELS = 5;
 const MOST_NAMED = 4;
 
+/** Half of the widest label of the time axis, so that one below the end of the axis is not cut. */
+const HALF_LABEL_PIXELS = 28;
+
 /** Steps that are round in KiB, MiB, GiB … */
 const BINARY = Array.from({ length: 54 }, (_, power) => 2 ** power);
 
@@ -81,7 +84,7 @@ function options(current: () => Props, format: Format, dark: boolean, width: num
     width,
     height: props.height,
     legend: { show: false },
-    padding: [8, 12, 0, 0],
+    padding: [8, HALF_LABEL_PIXELS, 0, 0],
     cursor: {
       y: false,
       points: { size: 6 },
@@ -171,9 +174,9 @@ function roomFor(_: uPlot, values: string[] | null): number {
 /** Hours within a day, else the day too. */
 function axisTime(at: number, splits: number[], format: Format): string {
   const span = (splits.at(-1) ?? at) - (splits[0] ?? at);
-  if (span < 300) return new Date(at * 1000).toLocaleTimeString(undefined, { hour12: false });
+  if (span < 300) return format.seconds(at * 1000);
   if (span < 86_400) return format.time(at * 1000);
-  return new Date(at * 1000).toLocaleDateString(undefined, { month: "short", day: "numeric" });
+  return format.day(at * 1000);
 }
 
 /** One row of times for all lines. A gap is a null that was given; where only another line has a point, a line goes on. */

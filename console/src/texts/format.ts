@@ -25,6 +25,8 @@ function formatsOf(language: Language) {
   const one = new Intl.NumberFormat(locale, { maximumFractionDigits: 1 });
   const absolute = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "medium" });
   const clock = new Intl.DateTimeFormat(locale, { hour: "2-digit", minute: "2-digit" });
+  const exact = new Intl.DateTimeFormat(locale, { timeStyle: "medium", hour12: false });
+  const date = new Intl.DateTimeFormat(locale, { day: "numeric", month: "short" });
   const day = new Intl.DateTimeFormat(locale, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
   const relative = new Intl.RelativeTimeFormat(locale, { numeric: "auto", style: "short" });
 
@@ -47,6 +49,10 @@ function formatsOf(language: Language) {
       seconds === null || seconds === undefined ? "–" : duration(seconds, language),
     dateTime: (at: string | number | Date) => absolute.format(new Date(at)),
     time: (at: string | number | Date) => clock.format(new Date(at)),
+    /** "10:00:05". */
+    seconds: (at: string | number | Date) => exact.format(new Date(at)),
+    /** "3 Jan". */
+    day: (at: string | number | Date) => date.format(new Date(at)),
     /** "3 Jan, 10:00": where the year goes without saying. */
     dayTime: (at: string | number | Date) => day.format(new Date(at)),
     /** "3 min ago", "in 2 hr". */

@@ -240,7 +240,7 @@ def test_why_shows_numbers_and_the_jobs_in_front_and_the_suggestion_helps(visit:
     fewer = advice.get_by_role("button", name=re.compile("Apply: Ask for 2 GPUs instead of 4"))
     fewer.click()
     expect(badge(page)).to_have_attribute("data-state", "running")
-    expect(page.get_by_text("2 GPUs A100-80G").first).to_be_visible()
+    expect(page.get_by_text("2 A100-80G GPUs").first).to_be_visible()
     stop(server, holder, waiting)
 
 

@@ -27,9 +27,14 @@ export function Header() {
   return (
     <Group flex={1} miw={0} justify="space-between" wrap="nowrap" gap="xs">
       <ClusterSwitch w={170} visibleFrom="sm" />
-      <UnstyledButton className={classes.search} onClick={() => palette.open()} aria-keyshortcuts="Control+K">
+      <UnstyledButton
+        className={classes.search}
+        onClick={() => palette.open()}
+        aria-keyshortcuts="Control+K"
+        aria-label={t("search")}
+      >
         <Search size={15} aria-hidden />
-        <Text size="sm" truncate flex={1}>
+        <Text size="sm" truncate flex={1} className={classes.searchText}>
           {t("search")}
         </Text>
         <Kbd size="xs" visibleFrom="sm">

@@ -2,7 +2,7 @@ import { defineTexts } from "@/texts/texts";
 
 export const texts = defineTexts({
   detail: [
-    "replay what happened with another policy, quota or fleet, and compare",
+    "Replay what happened with another policy, quota or fleet, and compare",
     "用其他策略、配额或集群规模重放历史并比较",
   ],
   sections: ["Parts of this page", "页面分区"],

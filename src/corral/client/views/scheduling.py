@@ -5,7 +5,7 @@ Generated from docs/reference/openapi.json by `make openapi`: do not edit.
 
 from typing import Literal, NotRequired, TypedDict
 
-from corral.client.views.jobs import EstimatedStartView, JobKind, PreemptionRule
+from corral.client.views.jobs import EstimatedStartView, JobKind, PreemptionRule, ReasonView
 
 
 class HorizonAccuracyView(TypedDict):
@@ -101,8 +101,8 @@ class NextJobView(TypedDict):
     planned_start: str | None
     #: Estimated start; null while no estimate exists.
     estimated_start: EstimatedStartView | None
-    #: The reason that holds the job; null if the caller may not see the job, or it has just started.
-    reason: str | None
+    #: The first reason that holds the job; null if the caller may not see the job, or it has just started.
+    reason: ReasonView | None
 
 
 Blocking = Literal["strict", "backfill"]

@@ -1,7 +1,7 @@
 import { defineTexts } from "@/texts/texts";
 
 export const texts = defineTexts({
-  detail: ["named kinds of hardware that packages and jobs ask for", "供套餐和作业指定的硬件类别"],
+  detail: ["Named kinds of hardware that packages and jobs ask for", "供套餐和作业指定的硬件类别"],
   create: ["New flavor", "新建硬件规格"],
   created: ["Flavor {name} created", "已创建硬件规格 {name}"],
   saved: ["Flavor {name} saved", "已保存硬件规格 {name}"],

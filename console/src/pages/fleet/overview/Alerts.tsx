@@ -4,6 +4,7 @@ import { ShieldCheck } from "lucide-react";
 import { memo } from "react";
 
 import { $api, type Schema } from "@/api/client";
+import { shownAlerts } from "@/pages/alerts/groups";
 import classes from "@/pages/fleet/overview/Overview.module.css";
 import { texts } from "@/pages/fleet/overview/texts";
 import { EmptyState } from "@/parts/EmptyState";
@@ -23,7 +24,10 @@ export const Alerts = memo(function Alerts() {
   const { data, error, refetch } = $api.useQuery("get", "/alerts", {
     params: { query: { state: ["firing"], limit: READ } },
   });
-  const worst = data?.items.toSorted((left, right) => WEIGHT[left.severity] - WEIGHT[right.severity]).slice(0, MOST);
+  // As on the page of alerts: what another alert explains has no line of its own.
+  const alerts =
+    data === undefined ? undefined : shownAlerts(data.items, { q: "", severity: "", rule: "", grouped: "yes" });
+  const worst = alerts?.toSorted((left, right) => WEIGHT[left.severity] - WEIGHT[right.severity]).slice(0, MOST);
   return (
     <Panel
       title={t("firing")}

@@ -8,6 +8,7 @@ import { $api, type Schema } from "@/api/client";
 import { useCluster, useClusterSearch } from "@/app/cluster";
 import classes from "@/pages/fleet/overview/Overview.module.css";
 import { texts } from "@/pages/fleet/overview/texts";
+import { useReasons } from "@/pages/jobs/why/reasons";
 import { EmptyState } from "@/parts/EmptyState";
 import { useNow } from "@/parts/Moment";
 import { Panel } from "@/parts/Panel";
@@ -52,6 +53,7 @@ export const Waiting = memo(function Waiting() {
 
 function WaitingJob({ job }: { job: Waiter }) {
   const t = useTexts(texts);
+  const { sentence } = useReasons();
   return (
     <li className={classes.row}>
       <Group justify="space-between" wrap="nowrap" gap="xs">
@@ -74,7 +76,7 @@ function WaitingJob({ job }: { job: Waiter }) {
         </Text>
         <StartTime start={startOf(job.planned_start, job.estimated_start)} />
       </Group>
-      <Reason text={job.reason ?? job.detail} />
+      <Reason text={job.reason === null ? job.detail : sentence(job.reason)} />
     </li>
   );
 }

@@ -1,7 +1,7 @@
 import { defineTexts } from "@/texts/texts";
 
 export const texts = defineTexts({
-  detail: ["sizes that users choose for a job", "用户提交作业时可选的规模"],
+  detail: ["Sizes that users choose for a job", "用户提交作业时可选的规模"],
   create: ["New package", "新建套餐"],
   created: ["Package {name} created", "已创建套餐 {name}"],
   saved: ["Package {name} saved", "已保存套餐 {name}"],

@@ -1,7 +1,7 @@
 import { defineTexts } from "@/texts/texts";
 
 export const texts = defineTexts({
-  about: ["What jobs run in", "作业的运行环境"],
+  about: ["Container images that jobs run in", "作业的运行环境"],
   images: ["Images", "镜像"],
   logins: ["Registry logins", "仓库登录"],
   add: ["Add image", "添加镜像"],

@@ -30,8 +30,11 @@ export const texts = defineTexts({
   queue: ["Queue", "队列"],
   priority: ["Priority", "优先级"],
   size: ["Size", "规模"],
-  sizeText: ["{gpus} {gpus|GPU|GPUs}", "{gpus} 个 GPU"],
-  sizeNodes: ["{nodes} {nodes|node|nodes} with {gpus} {gpus|GPU|GPUs} each", "{nodes} 个节点，每个 {gpus} 个 GPU"],
+  sizeText: ["{gpus} {model}{gpus|GPU|GPUs}", "{gpus} 个 {model}GPU"],
+  sizeNodes: [
+    "{nodes} {nodes|node|nodes} with {gpus} {model}{gpus|GPU|GPUs} each",
+    "{nodes} 个节点，每个 {gpus} 个 {model}GPU",
+  ],
   elasticEach: ["elastic, {min} to {max} {max|GPU|GPUs} on each node", "弹性，每个节点 {min} 到 {max} 个 GPU"],
   elastic: ["elastic, {min} to {max} {max|GPU|GPUs}", "弹性，{min} 到 {max} 个 GPU"],
   cpuMemory: ["CPUs and memory", "CPU 与内存"],

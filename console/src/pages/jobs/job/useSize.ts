@@ -5,7 +5,7 @@ import { texts } from "@/pages/jobs/job/texts";
 import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";
 
-/** How large a job is, in words: "2 nodes with 8 GPUs each, A100". */
+/** How large a job is, in words: "2 nodes with 8 A100 GPUs each". */
 export function useSize(): (job: Job) => string {
   const t = useTexts(texts);
   const format = useFormat();
@@ -13,9 +13,9 @@ export function useSize(): (job: Job) => string {
     (job) => {
       if (job.gpus === 0) return t("noGpus");
       const gpus = format.number(job.gpus);
-      const size = job.nodes > 1 ? t("sizeNodes", { nodes: job.nodes, gpus }) : t("sizeText", { gpus });
-      const model = job.allocation?.model || job.models.join(" / ");
-      return model === "" ? size : `${size} ${model}`;
+      const name = job.allocation?.model || job.models.join(" / ");
+      const model = name === "" ? "" : `${name} `;
+      return job.nodes > 1 ? t("sizeNodes", { nodes: job.nodes, gpus, model }) : t("sizeText", { gpus, model });
     },
     [t, format],
   );

@@ -40,7 +40,7 @@ export const texts = defineTexts({
   waitedOnly: ["waited {time}", "等待了 {time}"],
   expected: ["Expected", "预计"],
   startsAt: ["{when} at the latest", "最迟{when}"],
-  startsAbout: ["about {when}", "约{when}"],
+  startsAbout: ["probably {when}", "约{when}"],
   estimate: [
     "half of the time before {p50}, nine times in ten before {p90}",
     "半数情况在 {p50} 之前，九成情况在 {p90} 之前",

@@ -4,6 +4,7 @@ import { ArrowUp, Download, ScrollText } from "lucide-react";
 import { useMemo } from "react";
 
 import { PREFIX } from "@/api/client";
+import { usePreferences } from "@/app/preferences";
 import { useFilters } from "@/app/useFilters";
 import { AuditFilters, FILTERS } from "@/pages/people/audit/AuditFilters";
 import { brief, nounOf } from "@/pages/people/audit/detail";
@@ -18,6 +19,7 @@ import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { SubjectLink } from "@/parts/SubjectLink";
 import { common } from "@/texts/common";
+import { useFormat } from "@/texts/format";
 import { navigation } from "@/texts/navigation";
 import { useTexts } from "@/texts/texts";
 
@@ -98,6 +100,8 @@ function useWhere(): [Where, boolean] {
 
 function useColumns(): Column<EventView>[] {
   const t = useTexts(texts);
+  const { language } = usePreferences();
+  const format = useFormat();
   return useMemo(
     () => [
       { key: "at", title: t("at"), width: 130, render: (event: EventView) => <Moment at={event.at} /> },
@@ -122,13 +126,13 @@ function useColumns(): Column<EventView>[] {
         wide: true,
         render: (event: EventView) => (
           <Text size="xs" c="dimmed" lineClamp={1} style={{ whiteSpace: "normal", overflowWrap: "anywhere" }}>
-            {brief(event)}
+            {brief(event, language, format)}
           </Text>
         ),
       },
       { key: "source", title: t("source"), wide: true, render: (event: EventView) => event.source },
     ],
-    [t],
+    [t, language, format],
   );
 }
 

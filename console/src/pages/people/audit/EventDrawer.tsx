@@ -2,7 +2,8 @@
 import { Badge, Button, Code, Drawer, Group, Stack, Table, Text, Title } from "@mantine/core";
 import type { ReactNode } from "react";
 
-import { differences, facts, nounOf, shown, type Detail as EventDetail } from "@/pages/people/audit/detail";
+import { usePreferences } from "@/app/preferences";
+import { differences, facts, fieldName, nounOf, shown, type Detail as EventDetail } from "@/pages/people/audit/detail";
 import type { EventView } from "@/pages/people/audit/useEvents";
 import { texts } from "@/pages/people/audit/texts";
 import { SubjectLink } from "@/parts/SubjectLink";
@@ -85,6 +86,8 @@ function Detail({ detail }: { detail: EventDetail }) {
 
 function Changes({ detail }: { detail: EventDetail }) {
   const t = useTexts(texts);
+  const { language } = usePreferences();
+  const format = useFormat();
   const found = differences(detail);
   if (found.length === 0) return null;
   return (
@@ -101,11 +104,11 @@ function Changes({ detail }: { detail: EventDetail }) {
         <Table.Tbody>
           {found.map((one) => (
             <Table.Tr key={one.field}>
-              <Table.Td fw={500}>{one.field}</Table.Td>
+              <Table.Td fw={500}>{fieldName(one.field, language)}</Table.Td>
               <Table.Td style={{ overflowWrap: "anywhere" }}>
-                <del style={{ color: "var(--corral-faint)" }}>{shown(one.before)}</del>
+                <del style={{ color: "var(--corral-faint)" }}>{shown(one.field, one.before, format)}</del>
               </Table.Td>
-              <Table.Td style={{ overflowWrap: "anywhere" }}>{shown(one.after)}</Table.Td>
+              <Table.Td style={{ overflowWrap: "anywhere" }}>{shown(one.field, one.after, format)}</Table.Td>
             </Table.Tr>
           ))}
         </Table.Tbody>
@@ -116,6 +119,8 @@ function Changes({ detail }: { detail: EventDetail }) {
 
 function Facts({ detail }: { detail: EventDetail }) {
   const t = useTexts(texts);
+  const { language } = usePreferences();
+  const format = useFormat();
   const found = facts(detail);
   if (found.length === 0) return null;
   return (
@@ -126,10 +131,10 @@ function Facts({ detail }: { detail: EventDetail }) {
           {found.map((one) => (
             <Table.Tr key={one.field}>
               <Table.Th scope="row" w="34%" fw={500} c="dimmed">
-                {one.field.replaceAll("_", " ")}
+                {fieldName(one.field, language)}
               </Table.Th>
               <Table.Td style={{ overflowWrap: "anywhere" }}>
-                {shown(one.value)}{" "}
+                {shown(one.field, one.value, format)}{" "}
                 {one.isChanged && (
                   <Badge size="xs" variant="light">
                     {t("isChanged")}

@@ -1,5 +1,9 @@
 /** The detail of an event as people read it. */
+import type { Language } from "@/app/preferences";
+import { fields } from "@/pages/people/audit/fields.texts";
 import type { EventView } from "@/pages/people/audit/useEvents";
+import type { Format } from "@/texts/format";
+import { sayOr } from "@/texts/texts";
 
 export interface Difference {
   readonly field: string;
@@ -14,11 +18,18 @@ export function nounOf(event: EventView): string {
   return event.action.split(".")[0] ?? "";
 }
 
-/** In one line: "attempt 1 · queue default". */
-export function brief(event: EventView): string {
+/** In one line: "attempt 1 · queue default". Empty values are left out. */
+export function brief(event: EventView, language: Language, format: Format): string {
   return Object.entries(event.detail)
-    .map(([name, value]) => `${name.replaceAll("_", " ")} ${formatValue(value)}`)
+    .map(([name, value]) => [name, valueText(name, value, format)] as const)
+    .filter(([, text]) => text !== "")
+    .map(([name, text]) => `${fieldName(name, language)} ${text}`)
     .join(" · ");
+}
+
+/** The name of a field, as people say it. */
+export function fieldName(name: string, language: Language): string {
+  return sayOr(fields, language)(name, name.replaceAll("_", " "));
 }
 
 /** The fields of an event with their old and new value: `{"priority": {"was": 5, "is": 3}}`. */
@@ -43,18 +54,25 @@ export function facts(detail: Detail): Fact[] {
     .map(([field, value]) => ({ field, value, isChanged: changed.includes(field) }));
 }
 
-export function shown(value: unknown): string {
-  if (value === undefined || value === null) return "–";
-  return formatValue(value);
+export function shown(name: string, value: unknown, format: Format): string {
+  return valueText(name, value, format) || "–";
 }
 
 function isDifference(value: unknown): value is { was: unknown; is: unknown } {
   return typeof value === "object" && value !== null && "was" in value && "is" in value;
 }
 
-/** Formats a value for users: numbers to the thousandth, other values as they are stored. */
-function formatValue(value: unknown): string {
+/** A value in words: units by the name of the field, lists with commas. */
+function valueText(name: string, value: unknown, format: Format): string {
+  if (value === null || value === undefined) return "";
   if (typeof value === "string") return value;
-  if (typeof value === "number") return String(Math.round(value * 1000) / 1000);
-  return JSON.stringify(value);
+  if (typeof value === "number")
+    return name.endsWith("_seconds") ? format.duration(value) : String(Math.round(value * 1000) / 1000);
+  if (isDifference(value)) return `${shown(name, value.was, format)} → ${shown(name, value.is, format)}`;
+  if (Array.isArray(value)) return value.map((one: unknown) => valueText("", one, format)).join(", ");
+  if (typeof value !== "object") return String(value);
+  return Object.entries(value)
+    .map(([key, one]) => [key, valueText(key, one, format)] as const)
+    .map(([key, text]) => (text === "" ? key : `${key}: ${text}`))
+    .join("; ");
 }

@@ -7,7 +7,7 @@ export const texts = defineTexts({
   subject: ["About", "对象"],
   detail: ["Detail", "详情"],
   source: ["From", "来源地址"],
-  text: ["Text in any of it", "任意内容"],
+  text: ["Text anywhere", "任意内容"],
   since: ["From", "起始"],
   until: ["Until", "截止"],
   newOnes: ["{n} new {n|event|events}", "{n} 条新记录"],

@@ -58,7 +58,7 @@ export function useGroupColumns(): readonly Column<GroupView>[] {
       },
       {
         key: "members",
-        title: c("user"),
+        title: t("users"),
         wide: true,
         render: (group) => (
           <Text size="sm" c={group.users_count === 0 ? "dimmed" : undefined} lineClamp={1}>

@@ -11,6 +11,7 @@ export const texts = defineTexts({
   board: ["Move users", "移动用户"],
   label: ["Groups", "用户组"],
   members: ["Members", "成员"],
+  users: ["Users", "用户"],
   noMembers: ["no members", "暂无成员"],
   more: ["and {n} more", "等另外 {n} 人"],
   gpusHeld: ["GPUs held", "占用 GPU"],

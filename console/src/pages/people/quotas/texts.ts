@@ -16,7 +16,7 @@ export const texts = defineTexts({
   perUserHint: ["one user, all kinds together", "单个用户所有类型合计"],
   perJobHint: ["any single job", "任意单个作业"],
   inTotalHint: ["jobs of all users together", "所有人的作业合计"],
-  longestHint: ["then a job is ended", "超过后作业将被结束"],
+  longestHint: ["a job that runs longer is ended", "超过后作业将被结束"],
   searchUsers: ["Search users", "搜索用户"],
   onlyFull: ["Only those at a limit", "仅显示已达上限"],
   editCell: ["{what} of {user} for {kind}: {text}. Edit", "{user} 的{kind}{what}：{text}。编辑"],

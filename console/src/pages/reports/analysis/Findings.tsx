@@ -5,12 +5,15 @@ import { Lightbulb, Sparkles } from "lucide-react";
 
 import type { Schema } from "@/api/client";
 import { FINDING_KINDS } from "@/api/enumerations";
-import { evidence as evidenceTexts, texts } from "@/pages/reports/analysis/texts";
+import { usePreferences } from "@/app/preferences";
+import { evidence as evidenceTexts } from "@/pages/reports/analysis/findings.texts";
+import { isLabelled, shownEvidence, wordsOf } from "@/pages/reports/analysis/findingWords";
+import { texts } from "@/pages/reports/analysis/texts";
 import { EmptyState } from "@/parts/EmptyState";
 import { Panel } from "@/parts/Panel";
 import { StateBadge } from "@/parts/StateBadge";
 import { SubjectLink } from "@/parts/SubjectLink";
-import { useFormat, type Format } from "@/texts/format";
+import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";
 
 type FindingView = Schema<"FindingView">;
@@ -64,22 +67,24 @@ function KindOfFindings({ kind, findings }: { kind: Kind; findings: readonly Fin
 }
 
 function OneFinding({ finding }: { finding: FindingView }) {
+  const { language } = usePreferences();
+  const words = wordsOf(finding, language, useFormat());
   return (
     <Box py="sm" style={{ borderTop: "1px solid var(--corral-line)" }}>
       <Group gap="xs" wrap="nowrap" align="baseline">
         <StateBadge state={finding.severity} />
         <Text fw={600} size="sm">
-          {finding.title}
+          {words.title}
         </Text>
         <SubjectLink scope={SCOPE[finding.kind]} name={aboutOf(finding)} label={finding.subject} />
       </Group>
       <Text size="sm" mt={4}>
-        {finding.text}
+        {words.text}
       </Text>
       <Group gap={6} mt={4} wrap="nowrap" align="flex-start">
         <Lightbulb size={15} style={{ flexShrink: 0, marginTop: 3, color: "var(--corral-warn)" }} aria-hidden />
         <Text size="sm" c="dimmed">
-          {finding.proposal}
+          {words.proposal}
         </Text>
       </Group>
       <Evidence evidence={finding.evidence} />
@@ -100,27 +105,17 @@ function Evidence({ evidence }: { evidence: FindingView["evidence"] }) {
       {Object.entries(evidence).map(([name, value]) => (
         <Text key={name} size="xs" className="num">
           <Text span c="dimmed" size="xs">
-            {name in evidenceTexts ? t(name as keyof typeof evidenceTexts) : name.replaceAll("_", " ")}{" "}
+            {isLabelled(name) ? t(name) : name.replaceAll("_", " ")}{" "}
           </Text>
           {name === "user" ? (
             <Anchor size="xs" renderRoot={(props) => <Link to="/users" search={{ open: String(value) }} {...props} />}>
               {value}
             </Anchor>
           ) : (
-            shown(name, value, format)
+            shownEvidence(name, value, format)
           )}
         </Text>
       ))}
     </Group>
   );
-}
-
-/** By what the names of the API say about units. */
-function shown(name: string, value: string | number, format: Format): string {
-  if (typeof value === "string") return value;
-  if (name.endsWith("_seconds")) return format.duration(value);
-  if (name.endsWith("_bytes")) return format.bytes(value);
-  if (name.endsWith("_celsius")) return format.celsius(value);
-  if (name.endsWith("utilization") || name.endsWith("_part")) return format.percent(value, 1);
-  return format.number(value);
 }

@@ -126,23 +126,3 @@ export const texts = defineTexts({
   pointText: ["{job}: said {said}, waited {waited}", "{job}：预计 {said}，实际 {waited}"],
   notes: ["What could not be looked at", "未能分析的内容"],
 });
-
-/** The numbers behind a finding. */
-export const evidence = defineTexts({
-  gpus: ["GPUs", "GPU 数"],
-  used_gpus: ["GPUs used", "实际使用 GPU"],
-  proposed_gpus: ["proposed GPUs", "建议 GPU 数"],
-  nodes: ["nodes", "节点数"],
-  utilization: ["utilisation", "利用率"],
-  window_seconds: ["measured over", "测量时长"],
-  idle_gpu_hours: ["idle GPU-hours", "空闲 GPU 时"],
-  unused_gpu_hours: ["unused GPU-hours", "未用 GPU 时"],
-  gpu_hours: ["GPU-hours", "GPU 时"],
-  memory_peak_bytes: ["memory at most", "显存峰值"],
-  memory_part: ["part of the memory", "显存占比"],
-  user: ["user", "用户"],
-  queue: ["queue", "队列"],
-  model: ["model", "型号"],
-  pool: ["pool", "资源池"],
-  node: ["node", "节点"],
-});

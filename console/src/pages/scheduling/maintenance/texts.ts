@@ -17,7 +17,7 @@ export const texts = defineTexts({
   drains: ["Drains", "开始排空"],
   left: ["{n} with jobs", "{n} 个仍有作业"],
   allEmpty: ["all empty", "已全部清空"],
-  withOver: ["with those that are over", "包括已结束的"],
+  withOver: ["Show past ones", "包括已结束的"],
   empty: ["No maintenance is planned", "没有计划维护"],
   emptyHint: [
     "A window drains nodes by itself: before it they take no new jobs, when it begins the jobs that are left move elsewhere, and after it the nodes take jobs again.",

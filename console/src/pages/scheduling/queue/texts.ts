@@ -54,7 +54,7 @@ export const texts = defineTexts({
   atLatest: ["at the latest", "（最迟）"],
   plannedHint: ["The planned start: the scheduler guarantees it.", "计划启动时间：由调度器保证。"],
   notPlanned: ["not planned yet", "尚未计划"],
-  about: ["about", "约"],
+  about: ["probably", "约"],
   estimate: [
     "half of the time before {p50}, nine times in ten before {p90}",
     "半数情况在 {p50} 之前，九成情况在 {p90} 之前",

@@ -1,7 +1,7 @@
 import { defineTexts } from "@/texts/texts";
 
 export const texts = defineTexts({
-  detail: ["waiting jobs of a pool, and the rules of their order", "资源池的作业在此等待，并按规则启动"],
+  detail: ["Where the jobs of a pool wait, and the rules of their order", "资源池的作业在此等待，并按规则启动"],
   create: ["New queue", "新建队列"],
   created: ["Queue {name} created", "已创建队列 {name}"],
   saved: ["Queue {name} saved", "已保存队列 {name}"],

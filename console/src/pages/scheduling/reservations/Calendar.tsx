@@ -125,12 +125,22 @@ function Days({ strip }: { strip: Strip }) {
         const isToday = day <= now && now < (strip.days[at + 1] ?? strip.to);
         return (
           <div key={day} className={`${classes.day} ${isToday ? classes.dayToday : ""}`}>
-            {isLong && at % 7 !== 0 && !isToday ? new Date(day).getDate() : format.format(day)}
+            <span className={classes.whole}>
+              {isLong && at % 7 !== 0 && !isToday
+                ? new Date(day).getDate()
+                : wordsOf(format.format(day)).map((word) => <span key={word}>{word}</span>)}
+            </span>
           </div>
         );
       })}
     </div>
   );
+}
+
+/** "Mon 16", "Nov": the month is left out where there is no room for it. */
+function wordsOf(text: string): readonly string[] {
+  const at = text.lastIndexOf(" ");
+  return text.includes(" ") && at > text.indexOf(" ") ? [text.slice(0, at), text.slice(at + 1)] : [text];
 }
 
 function PoolStrip({

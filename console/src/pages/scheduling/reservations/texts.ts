@@ -24,7 +24,7 @@ export const texts = defineTexts({
   levels: ["GPUs set aside together", "合计预留 GPU"],
   // list
   list: ["All reservations", "全部预留"],
-  withOver: ["with those that are over", "包括已结束的"],
+  withOver: ["Show past ones", "包括已结束的"],
   gpus: ["GPUs", "GPU"],
   gpuCount: ["{n} × {model}", "{n} × {model}"],
   who: ["Reserved for", "使用者"],

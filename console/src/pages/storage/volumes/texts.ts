@@ -1,7 +1,7 @@
 import { defineTexts } from "@/texts/texts";
 
 export const texts = defineTexts({
-  about: ["What outlives a job, and is mounted into jobs", "独立于作业保存，可挂载到作业"],
+  about: ["Storage that outlives jobs and is mounted into them", "独立于作业保存，可挂载到作业"],
   volumes: ["Volumes", "存储卷"],
   objectStores: ["Object stores", "对象存储"],
   allVolumes: ["All volumes", "全部存储卷"],

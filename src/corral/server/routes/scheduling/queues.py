@@ -22,6 +22,7 @@ from corral.server.http.problems import showing_new
 from corral.server.http.strict_route import problems, resource_router
 from corral.server.schemas.base import ListView
 from corral.server.schemas.fleet.catalog import DeletedView, NamesDelete
+from corral.server.schemas.scheduling.explain import ReasonView, reason_view
 from corral.server.schemas.scheduling.queues import (
     MOST_NEXT,
     NextJobView,
@@ -134,8 +135,9 @@ def _first_places(state: State, now: float) -> tuple[list[views.LineView], Homes
     return lines, homes_of(state)
 
 
-def _reasons(state: State, now: float, ids: Sequence[str], caller: Caller) -> dict[str, str]:
-    """Why these jobs wait; a job that has just started is left out."""
+def _reasons(state: State, now: float, ids: Sequence[str], caller: Caller) -> dict[str, ReasonView]:
+    """The first reason of each of these jobs; a job that has just started is left out."""
     id_filter = JobIdFilter(caller=caller, jobs=state.snapshot.jobs)
     waiting = [job for job_id in ids if (job := state.snapshot.jobs.get(job_id)) and job.state is JobState.QUEUED]
-    return {job.id: id_filter.over(views.why(state, now, job)).summary for job in waiting}
+    explained = {job.id: id_filter.over(views.why(state, now, job)).reasons for job in waiting}
+    return {job_id: reason_view(reasons[0]) for job_id, reasons in explained.items() if reasons}

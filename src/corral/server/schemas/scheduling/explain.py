@@ -132,7 +132,7 @@ def why_view(
         job_id=job.id,
         state=job.state,
         summary=explanation.summary,
-        reasons=[_reason(reason) for reason in explanation.reasons],
+        reasons=[reason_view(reason) for reason in explanation.reasons],
         position=explanation.position,
         place=explanation.place,
         ahead=[_reference(other, id_filter) for other in ahead],
@@ -174,7 +174,7 @@ def plan_view(trial: TrialRun, now: float, id_filter: JobIdFilter, expected: Est
         detail=explanation.summary,
         start_at=_start(explanation.planned),
         nodes=list(explanation.planned.nodes) if explanation.planned is not None else [],
-        reasons=[_reason(reason) for reason in explanation.reasons],
+        reasons=[reason_view(reason) for reason in explanation.reasons],
         ahead_count=explanation.ahead_count,
         estimate=None if expected is None else estimate_view(expected),
         would_start=WouldStartView(
@@ -218,7 +218,7 @@ def _reference(job: Job, id_filter: JobIdFilter) -> JobRefView:
     return JobRefView(id=job.id, name=job.name, user=job.user)
 
 
-def _reason(reason: Reason) -> ReasonView:
+def reason_view(reason: Reason) -> ReasonView:
     return ReasonView(rule=reason.rule, detail=reason.detail, numbers=dict(reason.numbers), jobs=list(reason.jobs))
 
 

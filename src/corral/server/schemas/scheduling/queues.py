@@ -17,6 +17,7 @@ from corral.core.model import WHOLE, Blocking, Job, JobKind, Queue
 from corral.server.scheduling.estimate_worker import Current
 from corral.server.schemas.base import Body, Duration, Label, Note, Number, View, number, rfc3339, rfc3339_or_none
 from corral.server.schemas.scheduling.estimates import EstimatedStartView, estimated_start_view
+from corral.server.schemas.scheduling.explain import ReasonView
 
 MAX_GPUS = 1_000_000
 #: jobs in the list of those that are next
@@ -113,8 +114,8 @@ class OrderedJobView(View):
 
 
 class NextJobView(OrderedJobView):
-    reason: str | None = Field(
-        description="The reason that holds the job; null if the caller may not see the job, or it has just started."
+    reason: ReasonView | None = Field(
+        description="The first reason that holds the job; null if the caller may not see the job, or it has just started."
     )
 
 

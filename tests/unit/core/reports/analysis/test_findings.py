@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -436,3 +438,15 @@ def test_waiting_jobs_are_looked_through_once_for_all_pools_and_models(monkeypat
     seen = AnalysisInput(since=0.0, until=NOW, nodes=nodes, jobs=jobs, queues=queues)
     analyse(seen)
     assert len(read) == len(jobs)
+
+
+def test_the_console_names_every_number_of_a_finding() -> None:
+    root = Path(__file__).parents[5]
+    analysis = root / "src" / "corral" / "core" / "reports" / "analysis"
+    sources = "".join(file.read_text(encoding="utf-8") for file in sorted(analysis.glob("*.py")))
+    names = set(re.findall(r'^ +"([a-z0-9_]+)": ', sources, re.MULTILINE))
+    names |= set(re.findall(r'evidence\["([a-z0-9_]+)"\] = ', sources))
+    assert {"free_gpus", "waiting_job", "neighbours_celsius"} <= names
+    texts = root / "console" / "src" / "pages" / "reports" / "analysis" / "findings.texts.ts"
+    named = set(re.findall(r"^  ([a-z0-9_]+): \[", texts.read_text(encoding="utf-8"), re.MULTILINE))
+    assert names <= named, f"add to findings.texts.ts: {sorted(names - named)}"
