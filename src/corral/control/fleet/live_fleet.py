@@ -86,6 +86,8 @@ class LiveFleet:
         self.kinds: Counter[tuple[Labels, str]] = Counter()
         #: idle GPUs that are reserved, with their groups
         self.reserved: dict[str, Group] = {}
+        #: GPUs that are to move to another pool
+        self.moving: set[str] = set()
         #: names of the nodes in their order; None if it has to be made again
         self._names: list[str] | None = None
         #: names of the nodes and of the GPUs for searches; None if they have to be made again
@@ -211,6 +213,8 @@ class LiveFleet:
                     self.reserved[gpu.gpu.id] = group
                 else:
                     del self.reserved[gpu.gpu.id]
+            if gpu.gpu.next_pool:
+                (self.moving.add if sign > 0 else self.moving.discard)(gpu.gpu.id)
 
     # ---------------------------------------------------------------- reading
 

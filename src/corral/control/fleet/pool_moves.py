@@ -59,12 +59,12 @@ def move_now(work: Work, caller: Caller, pool: str, gpus: Sequence[Gpu]) -> None
 
 def is_due(state: State) -> bool:
     """Whether `go_on` would change anything."""
-    return bool(_arrivals(state.snapshot))
+    return bool(_arrivals(state))
 
 
 def go_on(work: Work) -> None:
     """Moves the GPUs whose jobs have ended to the pools that they were to move to."""
-    arrivals = _arrivals(work.state.snapshot)
+    arrivals = _arrivals(work.state)
     for pool in sorted({gpu.next_pool for gpu in arrivals}):
         move_now(work, SYSTEM, pool, [gpu for gpu in arrivals if gpu.next_pool == pool])
 
@@ -144,13 +144,11 @@ def _holders(snapshot: ClusterSnapshot) -> dict[str, str]:
     return holders
 
 
-def _arrivals(snapshot: ClusterSnapshot) -> list[Gpu]:
-    """The GPUs that can move by now."""
-    moving = [gpu for gpu in _all(snapshot) if gpu.next_pool]
-    if not moving:
-        return []
-    busy = _holders(snapshot)
-    return [gpu for gpu in moving if gpu.id not in busy]
+def _arrivals(state: State) -> list[Gpu]:
+    """The GPUs that can move by now. It is asked every second, so it costs as much as there are moves."""
+    fleet = state.fleet()
+    found = [fleet.gpu(gpu_id) for gpu_id in sorted(fleet.moving)]
+    return [view.gpu for view in found if view is not None and not view.jobs]
 
 
 def _put(work: Work, gpus: Iterable[Gpu], change: Callable[[Gpu], Gpu]) -> None:
