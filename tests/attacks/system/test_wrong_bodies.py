@@ -44,7 +44,7 @@ def test_a_stranger_sends_no_long_body_and_gets_no_long_answer(machine: SharedMa
             few_errors(stranger.get(f"{path}?{query}"))
 
 
-def test_one_request_makes_no_hundreds_of_megabytes(machine: SharedMachine) -> None:
+def test_an_array_with_large_variables_is_refused(machine: SharedMachine) -> None:
     """An array repeats the environment of its jobs, and every list of jobs shows them."""
     large = {f"A{number}": "x" * 3_000 for number in range(1_000)}
     medium = {f"A{number}": "x" * 1_000 for number in range(100)}

@@ -47,14 +47,14 @@ def check_texts(specs: Sequence[JobSpec]) -> None:
                 raise _too_long(spec, "the command and the environment", length, MOST_LENGTH)
         total += length
     if total > MOST_LENGTH_OF_ALL:
-        what = f"the commands and environments of {counted(len(specs), 'job')}"
-        raise _too_long(specs[0], what, total, MOST_LENGTH_OF_ALL)
+        texts = f"the commands and environments of {counted(len(specs), 'job')}"
+        raise _too_long(specs[0], texts, total, MOST_LENGTH_OF_ALL)
 
 
-def _too_long(spec: JobSpec, what: str, length: int, limit: int) -> Invalid:
+def _too_long(spec: JobSpec, texts: str, length: int, limit: int) -> Invalid:
     field = "env" if spec.env else "command"
-    text = f"{what} have {length} characters together, and at most {limit} are allowed: put the rest into a file"
-    return Invalid(text, field=field, length=length, limit=limit)
+    detail = f"{texts} have {length} characters together, and at most {limit} are allowed: put the rest into a file"
+    return Invalid(detail, field=field, length=length, limit=limit)
 
 
 def check_name(name: str) -> None:
