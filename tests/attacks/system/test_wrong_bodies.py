@@ -1,4 +1,4 @@
-"""Requests with very many errors: an answer describes the first ones, so that no request holds up all others."""
+"""Requests with very many errors, or that make very much: none of them holds up all others."""
 
 from __future__ import annotations
 
@@ -42,3 +42,22 @@ def test_a_stranger_sends_no_long_body_and_gets_no_long_answer(machine: SharedMa
         query = "&".join(f"a{number}" for number in range(8_000))
         for path in ("/auth/providers", "/jobs", "/healthz"):
             few_errors(stranger.get(f"{path}?{query}"))
+
+
+def test_an_array_with_large_variables_is_refused(machine: SharedMachine) -> None:
+    """An array repeats the environment of its jobs, and every list of jobs shows them."""
+    large = {f"A{number}": "x" * 3_000 for number in range(1_000)}
+    medium = {f"A{number}": "x" * 1_000 for number in range(100)}
+    with machine.server.http("eve") as http:
+        job = {"name": "many-jobs", "command": ["true"], "hold": True}
+        for path, body in (
+            ("/jobs", {**job, "env": large}),
+            ("/jobs:array", {**job, "array": "0-99", "env": large}),
+            ("/jobs:array", {**job, "array": "0-999", "env": medium}),
+        ):
+            refused = problem(http.post(path, json=body), 422)
+            assert refused["errors"][0]["field"] == "env"
+        made = http.post("/jobs", json={**job, "env": medium}).raise_for_status().json()
+        grown = {"env": {f"B{number}": "x" * 1_000 for number in range(100)}, "name": "grown"}
+        problem(http.post(f"/jobs/{made['id']}/clone", json=grown), 422)
+        assert len(http.get("/jobs").json()["items"]) == 1

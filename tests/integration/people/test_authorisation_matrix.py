@@ -211,7 +211,9 @@ REFUSED = {"stranger": {401}, "disabled": {401}, "expired": {401}, "small": {403
 
 def undescribed() -> list[APIRoute | APIWebSocketRoute]:
     routes = [route for route in bare_app().routes if isinstance(route, APIRoute | APIWebSocketRoute)]
-    return [route for route in routes if not getattr(route, "include_in_schema", False) and route.path not in WITHOUT_OWNER]
+    return [
+        route for route in routes if not getattr(route, "include_in_schema", False) and route.path not in WITHOUT_OWNER
+    ]
 
 
 @pytest.mark.parametrize("route", undescribed(), ids=lambda route: f"{type(route).__name__} {route.path}")

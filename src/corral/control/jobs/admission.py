@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from corral.control.errors import InsufficientQuota, Invalid, OverLimit, Refusal, WrongState, about_item
 from corral.control.live.state import State
+from corral.control.records import JobSpec
 from corral.control.scheduling import queue_choice
 from corral.control.system.policies import ScalingPolicy
 from corral.core.copies import replace
@@ -21,12 +22,39 @@ from corral.core.scheduling.limits.hold_rules import limit_below
 from corral.core.scheduling.placement.search import could_ever_fit, domains_for
 from corral.core.snapshot.node_index import Fleet
 
+#: Characters of the command and the environment of a job, and of all jobs of one submission: a list of jobs shows them,
+#: and an array repeats them.
+MOST_LENGTH = 128 << 10
+MOST_LENGTH_OF_ALL = 32 << 20
 #: The names of jobs that were submitted without a name. No user may choose such a name, so that they are always free.
 GIVEN_NAME = re.compile(r"job-\d+")
 
 
 def given_name(job_id: str) -> str:
     return f"job-{job_id.removeprefix('j-'):0>3}"
+
+
+def check_texts(specs: Sequence[JobSpec]) -> None:
+    """Checks the jobs of one submission. Members of an array share their environment, and are measured once."""
+    lengths: dict[tuple[int, int], int] = {}
+    total = 0
+    for number, spec in enumerate(specs):
+        shared = (id(spec.env), id(spec.command))
+        if (length := lengths.get(shared)) is None:
+            length = lengths[shared] = spec.length
+        if length > MOST_LENGTH:
+            with about_item(number):
+                raise _too_long(spec, "the command and the environment", length, MOST_LENGTH)
+        total += length
+    if total > MOST_LENGTH_OF_ALL:
+        texts = f"the commands and environments of {counted(len(specs), 'job')}"
+        raise _too_long(specs[0], texts, total, MOST_LENGTH_OF_ALL)
+
+
+def _too_long(spec: JobSpec, texts: str, length: int, limit: int) -> Invalid:
+    field = "env" if spec.env else "command"
+    detail = f"{texts} have {length} characters together, and at most {limit} are allowed: put the rest into a file"
+    return Invalid(detail, field=field, length=length, limit=limit)
 
 
 def check_name(name: str) -> None:

@@ -13,7 +13,7 @@ from corral.control.datasets.output_commits import check_commit
 from corral.control.errors import Invalid, NotFound, Refusal, WrongState, about_item, in_list
 from corral.control.fleet.catalog import FLAVOR_LABEL, PACKAGE_LABEL, Catalog, load_catalog, picked
 from corral.control.jobs import images
-from corral.control.jobs.admission import admit, check_name, elastic_size, given_name, settled
+from corral.control.jobs.admission import admit, check_name, check_texts, elastic_size, given_name, settled
 from corral.control.jobs.dependencies import resolved, still_open
 from corral.control.jobs.job_kinds import derived_kind
 from corral.control.jobs.job_references import job_of_reference, named_jobs
@@ -272,6 +272,7 @@ def own_job(work: Work, caller: Caller, ref: str) -> Job:
 
 
 def _made(work: Work, caller: Caller, drafts: Sequence[JobDraft]) -> list[Job]:
+    check_texts([draft.spec for draft in drafts])
     jobs = []
     #: many jobs of one submission wait for the same others, who are looked up once
     known: dict[tuple[str, ...], tuple[str, ...]] = {}

@@ -100,6 +100,12 @@ class JobSpec:
     git_commit: str = ""
 
     @property
+    def length(self) -> int:
+        """Characters of the texts that a user chooses freely: command, environment and parameters."""
+        pairs = (*self.env.items(), *self.parameters.items())
+        return sum(map(len, self.command)) + sum(len(name) + len(value) for name, value in pairs)
+
+    @property
     def has_app(self) -> bool:
         return self.app is not None or self.app_port is not None
 
