@@ -1,7 +1,7 @@
 """Readings from exporters that an engine finds by itself on its nodes.
 
-The engine's nodes give devices to jobs by themselves, so the number of a device says nothing about the GPU of a plan:
-readings are assigned by the devices that jobs have reported at their start.
+Where nodes give devices to jobs by themselves, the number of a device says nothing about the GPU of a plan: readings
+are assigned by the devices that jobs have reported at their start.
 """
 
 from __future__ import annotations

@@ -333,7 +333,7 @@ class HasExporters(Protocol):
         """The exporters that run now."""
 
     def held_devices(self) -> Mapping[str, str]:
-        """The device of each GPU that an attempt holds; "" if it is unknown."""
+        """The device of each GPU that an attempt holds, or that is always the same one; "" if it is unknown."""
 
 
 @runtime_checkable

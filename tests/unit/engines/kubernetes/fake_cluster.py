@@ -32,7 +32,7 @@ class FakeCluster:
         #: ResourceSlices, and the claims of all namespaces; a watch shows all of them again
         self.slices: list[Json] = []
         self.claims: dict[str, Json] = {}
-        #: the warnings about all pods
+        #: warnings, each about all pods
         self.events: list[Json] = []
         #: answers some requests in place of this cluster
         self.fault: Callable[[Asked], Answer | None] = lambda _: None

@@ -84,8 +84,8 @@ async def listing_of(client: httpx.AsyncClient, path: str) -> Listing:
         response = await client.get(path, params={"limit": "1"})
     except (httpx.HTTPError, CredentialError):
         return Listing.OPEN
-    known = {HTTPStatus.FORBIDDEN: Listing.FORBIDDEN, HTTPStatus.NOT_FOUND: Listing.ABSENT}
-    return known.get(HTTPStatus(response.status_code), Listing.OPEN)
+    known: dict[int, Listing] = {HTTPStatus.FORBIDDEN: Listing.FORBIDDEN, HTTPStatus.NOT_FOUND: Listing.ABSENT}
+    return known.get(response.status_code, Listing.OPEN)
 
 
 class Watch:

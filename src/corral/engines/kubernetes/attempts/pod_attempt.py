@@ -55,8 +55,8 @@ class Attempt:
     seen: dict[int, str] = field(default_factory=dict)
     ends: dict[int, InstanceExit] = field(default_factory=dict)
     end_seen_at: dict[int, float] = field(default_factory=dict)
-    #: by rank, the last warning about a pod that is prepared, and when it was asked for
-    warnings: dict[int, tuple[float, str]] = field(default_factory=dict)
+    #: by rank, when the last failure of a pod that is prepared was asked for, and the failure
+    failures: dict[int, tuple[float, str]] = field(default_factory=dict)
     #: since when a pull, or the creation of a container, fails
     fails_since: float | None = None
 

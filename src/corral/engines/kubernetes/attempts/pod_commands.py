@@ -173,7 +173,7 @@ class PodCommands:
         """Asked of the API server, which knows more than a watch that lags. Raises EngineUnavailable."""
         return asked(lambda: self._tolerant(lambda: self._api.get(self._pod(name)))) or None
 
-    def last_warning(self, pod: Json) -> str:
+    def last_failure(self, pod: Json) -> str:
         """The last failure that Kubernetes has noted about a pod, such as that a volume or a device cannot be prepared;
         "" if there is none, or this account may not see any."""
         namespace = pod["metadata"].get("namespace") or self.home
@@ -181,7 +181,7 @@ class PodCommands:
         try:
             found = self._api.get(f"/api/v1/namespaces/{namespace}/events", chosen).get("items") or ()
         except (ApiError, ApiUnavailable) as error:
-            log.info("pod %s: its warnings cannot be read: %s", name_of(pod), error)
+            log.info("pod %s: its events cannot be read: %s", name_of(pod), error)
             return ""
         # Others are about the pod's settings, and are noted again and again.
         failures = [event for event in found if str(event.get("reason")).startswith("Failed")]

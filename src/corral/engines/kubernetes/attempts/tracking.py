@@ -38,7 +38,7 @@ HURRY_SECONDS = 5.0
 #: How long its node may fail to create a container.
 CREATION_SECONDS = 120.0
 #: How long a node may prepare a pod before Kubernetes is asked for failures of the pod.
-WARNING_SECONDS = 10.0
+ASK_SECONDS = 10.0
 #: How long the end of a pod waits for the rest of its log.
 LOG_SECONDS = 20.0
 
@@ -190,16 +190,16 @@ class PodTracker:
             reason = self._why_no_gpus(attempt.nodes[rank], attempt.gpus[rank])
             return replace(wait, message=joined((reason, wait.message)))
         if wait.kind is WaitKind.PREPARING:
-            return replace(wait, message=joined((wait.message, self._warning(attempt, rank, pod, now))))
+            return replace(wait, message=joined((wait.message, self._last_failure(attempt, rank, pod, now))))
         return wait
 
-    def _warning(self, attempt: Attempt, rank: int, pod: Json, now: float) -> str:
-        """The last warning about a pod that its node prepares for long: asked for more and more seldom."""
+    def _last_failure(self, attempt: Attempt, rank: int, pod: Json, now: float) -> str:
+        """The last failure of a pod that its node prepares for long: asked for more and more seldom."""
         placed_at = _placed_at(pod)
-        asked_at, text = attempt.warnings.get(rank, (placed_at or now, ""))
-        if placed_at is not None and now - placed_at >= max(WARNING_SECONDS, 2 * (asked_at - placed_at)):
-            text = self._commands.last_warning(pod)
-            attempt.warnings[rank] = now, text
+        asked_at, text = attempt.failures.get(rank, (placed_at or now, ""))
+        if placed_at is not None and now - placed_at >= max(ASK_SECONDS, 2 * (asked_at - placed_at)):
+            text = self._commands.last_failure(pod)
+            attempt.failures[rank] = now, text
         return text
 
     def _await(self, attempt: Attempt, waits: list[tuple[Json, Wait]], now: float) -> None:
