@@ -208,7 +208,8 @@ def test_jobs_behind_delay_a_single_job_as_far_as_its_slack(slack: float, with_g
     if with_gang:
         arrivals += [arrival(2, 4, 0.0, 200.0), arrival(5, 4, 15.0, 10.0, nodes=2)]
     simulation = Simulation(snapshot=ClusterSnapshot(cluster), arrivals=arrivals)
-    promised, began = [], {}
+    promised: list[float] = []
+    began: dict[str, float] = {}
     for step in simulation:
         promised += [planned.at for planned in step.plan.planned if planned.job_id == "j-3"]
         began |= {start.job_id: step.at for start in step.plan.starts}

@@ -123,15 +123,15 @@ class JobDecisions:
         return replace(planned, idle_gpu_seconds=cost, held=Allocation(grants=(), model=planned.held.model))
 
     def _latest_start(self, job: Job) -> float:
-        """Until when jobs behind may delay a firm planned start: a job may wait for some times as long as it runs, so
-        that short jobs are protected soon. A gang needs many GPUs at once, and is not delayed."""
+        """The time until which jobs behind may delay a firm planned start: a job may wait for some times as long as it
+        runs, so that short jobs are protected soon. A gang needs many GPUs at once, and is not delayed."""
         if job.request.is_gang or job.time_limit_seconds is None or not self.snapshot.backfill.slack:
             return -math.inf
         return aged_from(job) + self.snapshot.backfill.slack * job.time_limit_seconds
 
     def allow_delays(self) -> None:
-        """From now on jobs may delay planned starts as far as these have slack: every line has its planned starts. The
-        slack is not used while a gang has a planned start on the same GPU model, or another one depends on the GPUs."""
+        """Opens the slack of planned starts to the jobs behind, now that every line has its planned starts. It stays
+        closed while a gang has a planned start on the same GPU model, or another one depends on the GPUs."""
         depending = Counter(gpu for _, planned in self.planned for gpu in planned.allocation.gpus)
         gangs = {planned.allocation.model for _, planned in self.planned if planned.job.request.is_gang}
         self._delayable = {
