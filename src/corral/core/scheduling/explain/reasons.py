@@ -338,7 +338,7 @@ def _planned_text(snapshot: ClusterSnapshot, planned: PlannedStart | None, now: 
         return ""
     ending = []
     for end, _, job_id in snapshot.ends(now):
-        if end > planned.at - planned.slack_seconds + ROUNDING_SECONDS:
+        if end > planned.soonest_at + ROUNDING_SECONDS:
             break
         allocation = snapshot.jobs[job_id].allocation
         if allocation is not None and any(grant.node in planned.nodes for grant in allocation.grants):
@@ -346,7 +346,7 @@ def _planned_text(snapshot: ClusterSnapshot, planned: PlannedStart | None, now: 
     if not ending:
         return ""
     more = f" and {len(ending) - MOST_NAMED} more" if len(ending) > MOST_NAMED else ""
-    soonest = format_duration(max(1.0, planned.at - planned.slack_seconds - now))
+    soonest = format_duration(max(1.0, planned.soonest_at - now))
     when = f"{soonest} at the latest" if planned.is_firm else f"{soonest} as far as can be foreseen"
     if planned.slack_seconds:
         when = (

@@ -43,6 +43,11 @@ class PlannedStart:
     def is_known(self) -> bool:
         return math.isfinite(self.at)
 
+    @property
+    def soonest_at(self) -> float:
+        """The start if no job passes."""
+        return self.at - self.slack_seconds
+
 
 class ResizeCause(StrEnum):
     #: other jobs wait, and can start on the GPUs that the job has beyond its minimum
