@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from corral.core.model import Blocking, Job, JobKind, Queue, Request
 from corral.core.scheduling.explain.reasons import line_order
-from corral.core.snapshot.changes import Change, PutNode, PutQueue
-from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+from corral.core.snapshot.changes import Change, PutNode, PutQueue, PutRules
+from corral.core.snapshot.cluster_snapshot import DEFAULT_TIME_CONSTANT, ClusterSnapshot
+from corral.core.snapshot.installation import BackfillRules, Limits
 from corral.core.snapshot.waiting_lines import LineKey, line_of
 from corral.simulator.simulation import Arrival, Simulation, Step
 from tests.unit.core.builders import node
@@ -60,8 +61,14 @@ def contended(draw: st.DrawFn, gangs: bool, one_line: bool) -> History:
         runs = drawn.pop("runs")
         job = Job(id=f"j-{serial}", name=f"job-{serial}", kind=kind, request=request, **drawn)
         arrivals.append(Arrival(job=job, run_seconds=runs))
+    rules = PutRules(
+        limits=Limits(),
+        score_time_constant=DEFAULT_TIME_CONSTANT,
+        backfill=BackfillRules(slack=draw(pick(0.0, 0.5, 3.0))),
+    )
     return History(
-        cluster=(*(PutNode(node=machine) for machine in machines), PutQueue(queue=queue)), arrivals=tuple(arrivals)
+        cluster=(rules, *(PutNode(node=machine) for machine in machines), PutQueue(queue=queue)),
+        arrivals=tuple(arrivals),
     )
 
 
@@ -163,6 +170,51 @@ def test_a_single_job_and_a_gang_are_both_protected_in_order_of_waiting() -> Non
             break
     assert began["j-900"] <= 50.5 + 20.0
     assert began["j-900"] < began["j-901"] <= 50.5 + 20.0 + 20.0
+
+
+@pytest.mark.parametrize(
+    ("slack", "with_gang", "starts_at"),
+    [(0.0, False, 100.0), (3.0, False, 130.0), (0.5, False, 100.0), (3.0, True, 100.0)],
+    ids=["none", "three times its limit", "used up before", "a gang waits"],
+)
+def test_jobs_behind_delay_a_single_job_as_far_as_its_slack(slack: float, with_gang: bool, starts_at: float) -> None:
+    """Four GPUs, three of them in use until 100; a job of four GPUs and 40 seconds comes at 10, one of one GPU that
+    runs until 130 comes at 20: it may pass if it ends before the first has waited for 120 seconds."""
+    rules = PutRules(
+        limits=Limits(), score_time_constant=DEFAULT_TIME_CONSTANT, backfill=BackfillRules(protected=1, slack=slack)
+    )
+    cluster: list[Change] = [
+        rules,
+        PutQueue(queue=Queue(name="default", policy="fcfs")),
+        PutNode(node=node("n1", gpus=4)),
+    ]
+    if with_gang:
+        cluster.append(PutNode(node=node("n2", gpus=4)))
+
+    def arrival(serial: int, gpus: int, at: float, seconds: float, nodes: int = 1) -> Arrival:
+        job = Job(
+            id=f"j-{serial}",
+            name=f"job-{serial}",
+            user="ann",
+            kind=JobKind.DISTRIBUTED if nodes > 1 else JobKind.TRAINING,
+            request=Request(gpus=gpus, nodes=nodes),
+            created_at=at,
+            time_limit_seconds=seconds,
+            grace_seconds=0.0,
+        )
+        return Arrival(job=job, run_seconds=seconds)
+
+    arrivals = [arrival(1, 3, 0.0, 100.0), arrival(3, 4, 10.0, 40.0), arrival(4, 1, 20.0, 110.0)]
+    if with_gang:
+        arrivals += [arrival(2, 4, 0.0, 200.0), arrival(5, 4, 15.0, 10.0, nodes=2)]
+    simulation = Simulation(snapshot=ClusterSnapshot(cluster), arrivals=arrivals)
+    promised: list[float] = []
+    began: dict[str, float] = {}
+    for step in simulation:
+        promised += [planned.at for planned in step.plan.planned if planned.job_id == "j-3"]
+        began |= {start.job_id: step.at for start in step.plan.starts}
+    assert promised[0] == max(100.0, 10.0 + slack * 40.0)
+    assert began["j-3"] == starts_at <= promised[0]
 
 
 def test_job_without_a_known_end_gives_no_planned_start() -> None:

@@ -72,8 +72,9 @@ def _after_save(work: Work, job: Job, at: float | None) -> Job:
     after = replace(job, checkpointed_at=at)
     if at is None or not _has_ended_since(job, at):
         return after
-    began = [(one.started_at, one.ended_at or at) for one in work.tx.attempts.of_job(job.id) if one.started_at]
-    since, until = max(((since, until) for since, until in began if since <= at), default=(at, at))
+    attempts = work.tx.attempts.of_job(job.id)
+    spans = [(item.started_at, item.ended_at or at) for item in attempts if item.started_at is not None]
+    since, until = max((span for span in spans if span[0] <= at), default=(at, at))
     after = replace(after, saved_seconds=saved_before(job, since, min(at, until)))
     return predicted(work.state.run_times, after) if after.state is JobState.QUEUED else after
 

@@ -6,7 +6,6 @@ Trying costs time of the thread that also decides: the number of trials is bound
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -23,7 +22,7 @@ from corral.core.jobs.lifecycle import StartRequested, advance
 from corral.core.model import Elastic, Job, JobState, Request
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.explain.advice import Choices, Operation, Proposal, proposals
-from corral.core.scheduling.plan.plan import Plan
+from corral.core.scheduling.plan.plan import Plan, PlannedStart
 from corral.core.snapshot.changes import DropJob, PutJob
 
 MOST_SHOWN = 4
@@ -61,7 +60,7 @@ def suggestions(
             break
         changed = _changed(state, now, live, spec, proposal, catalog)
         if changed is not None:
-            helped = _judged(proposal, _planned(state, now, live, changed), _promise(plan, live.id), live, now)
+            helped = _judged(proposal, _planned(state, now, live, changed), plan.planned_start(live.id), live, now)
             helping += [helped] if helped is not None else []
     return sorted(helping, key=lambda item: (item.outcome is not Outcome.START, item.start_at))[:MOST_SHOWN]
 
@@ -124,17 +123,13 @@ def _planned(state: State, now: float, job: Job, changed: Job) -> Plan:
         state.snapshot.apply([PutJob(job=job) if was_there else DropJob(id=job.id)])
 
 
-def _promise(plan: Plan, job_id: str) -> float | None:
-    """When it starts at the latest, as far as it is guaranteed; infinite if it is not."""
-    planned = plan.planned_start(job_id)
-    return None if planned is None else planned.at
-
-
-def _judged(proposal: Proposal, plan: Plan, before: float | None, job: Job, now: float) -> Suggestion | None:
+def _judged(proposal: Proposal, plan: Plan, before: PlannedStart | None, job: Job, now: float) -> Suggestion | None:
     if any(start.job_id == job.id for start in plan.starts):
         return Suggestion(proposal=proposal, outcome=Outcome.START, start_at=now)
-    after = _promise(plan, job.id)
+    after = plan.planned_start(job.id)
     # Without a planned start before, the new one cannot be compared.
-    if before is None or after is None or not math.isfinite(after) or after > before - EARLIER_SECONDS:
+    if before is None or after is None or not after.is_known:
         return None
-    return Suggestion(proposal=proposal, outcome=Outcome.EARLIER, start_at=after)
+    if after.soonest_at > before.soonest_at - EARLIER_SECONDS:
+        return None
+    return Suggestion(proposal=proposal, outcome=Outcome.EARLIER, start_at=after.at)

@@ -76,8 +76,11 @@ class BackfillRules:
     #: from which waiting time on free GPUs are held for a planned start that rests on predictions. Before that, jobs
     #: behind may use them: held GPUs are idle, and the prediction may be wrong.
     hold_after_seconds: float = 0.0
+    #: Jobs behind may delay the firm planned start of a single-node job until it has waited for so many times as long
+    #: as its time limit; 0 means not at all. The planned start of a gang is never delayed.
+    slack: float = 0.0
 
 
 #: The rules of a new installation. Chosen by measurements on real weeks: docs/measurements/real-weeks.md.
 DEFAULT_PREEMPTION = PreemptionRules(enabled=True, patience_seconds=300.0, gang_patience_seconds=4 * 3600.0)
-DEFAULT_BACKFILL = BackfillRules(protected=1, hold_after_seconds=7 * 86_400.0)
+DEFAULT_BACKFILL = BackfillRules(protected=1, hold_after_seconds=7 * 86_400.0, slack=3.0)

@@ -185,6 +185,7 @@ def encode_plan(plan: Plan) -> bytes:
                 "held": to_plain(planned.held),
                 "is_firm": planned.is_firm,
                 "idle": planned.idle_gpu_seconds,
+                "slack": planned.slack_seconds,
             }
             for planned in plan.planned
         ],
@@ -221,6 +222,7 @@ def _plan_of(plain: dict[str, Any]) -> Plan:
                 held=from_plain(Allocation, item["held"]),
                 is_firm=item.get("is_firm", True),
                 idle_gpu_seconds=item.get("idle", 0.0),
+                slack_seconds=item.get("slack", 0.0),
             )
             for item in plain["planned"]
         ),

@@ -242,6 +242,7 @@ class Settings(SettingsFile):
             backfill=BackfillRules(
                 protected=self.scheduling.protected_starts,
                 hold_after_seconds=self.scheduling.hold_after_hours * 3600,
+                slack=self.scheduling.backfill_slack,
             ),
             tasks=TaskPolicy(
                 prefix=template.task_prefix,

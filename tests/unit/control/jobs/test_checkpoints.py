@@ -119,7 +119,7 @@ def test_the_time_stays_over_attempts(desk: Desk) -> None:
     assert desk.job(job.id).checkpointed_at == 990.0
 
 
-def test_what_a_stopped_job_saved_at_last_counts_when_it_is_started_again(desk: Desk) -> None:
+def test_the_last_save_of_a_stopped_job_counts_when_it_is_started_again(desk: Desk) -> None:
     (stopped, completed) = desk.started(draft("training"), draft("evaluation"))
     desk.now += 60
     desk.do(jobs.stop, ANN, stopped.id)

@@ -110,7 +110,7 @@ class Live:
             for start in plan.starts:
                 self._begin(self.desk.job(start.job_id))
             for preemption in plan.preemptions:
-                self._give_way(self.desk.job(preemption.job_id))
+                self._preempt(self.desk.job(preemption.job_id))
             # What a start or a preemption changed is planned at once, as by the server.
             changed = bool(plan.starts or plan.preemptions) and self._is_waiting()
             wake_at = now if changed else math.inf if plan.wake_at is None else plan.wake_at
@@ -130,7 +130,7 @@ class Live:
         self.desk.do(note_saved, [Saved(job_id=job.id, at=self.desk.now)])
         heapq.heappush(self.ends, (self.desk.now + self.left[job.id], job.id, job.attempt))
 
-    def _give_way(self, job: Job) -> None:
+    def _preempt(self, job: Job) -> None:
         assert job.started_at is not None
         self.left[job.id] -= self.desk.now - job.started_at
         self.desk.hear(job, AttemptPhase.ENDED, EndReason.EXIT_CODE, exit_code=143)

@@ -356,10 +356,10 @@ def test_when_jobs_are_preempted_and_starts_protected(tmp_path: Path) -> None:
     changed = (
         "policies: {enable_preemption: false, preemption_min_run_minutes: 0.5, gang_patience_hours: null, "
         "preemption_patience_minutes: 0.2}\n"
-        "scheduling: {protected_starts: 9, hold_after_hours: 0}\n"
+        "scheduling: {protected_starts: 9, hold_after_hours: 0, backfill_slack: 0.5}\n"
     )
     expected = PreemptionRules(enabled=False, min_run_seconds=30.0, patience_seconds=12.0)
-    assert rules(changed) == (expected, BackfillRules(protected=9))
+    assert rules(changed) == (expected, BackfillRules(protected=9, slack=0.5))
 
 
 def test_only_thresholds_of_the_file_raise_alerts(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def _effects(state: State, now: float, job: Job, changed: Job) -> tuple[WaitingE
 
 def _starts(plan: Plan, now: float) -> dict[str, float]:
     """When waiting jobs start, as far as it is planned."""
-    return {item.job_id: item.at for item in plan.planned} | {start.job_id: now for start in plan.starts}
+    return {item.job_id: item.soonest_at for item in plan.planned} | {start.job_id: now for start in plan.starts}
 
 
 def _differ(before: float | None, after: float | None) -> bool:

@@ -23,6 +23,17 @@ class PlannedAllocation:
     #: what the start costs others: idle GPU-seconds of resources that are free now and needed then, whether they are
     #: held or not
     idle_gpu_seconds: float = 0.0
+    #: Until then jobs behind may delay the start; never before `at`.
+    latest_at: float = -math.inf
+
+    @property
+    def guaranteed_at(self) -> float:
+        """The latest start that the scheduler guarantees."""
+        return max(self.at, self.latest_at)
+
+    @property
+    def slack_seconds(self) -> float:
+        return self.latest_at - self.at if self.latest_at > self.at else 0.0
 
     @property
     def ends_at(self) -> float:

@@ -4,7 +4,8 @@ The first jobs of each waiting line that find no room get a planned start. It fo
 allocations: with a time limit the latest possible end, without one the predicted end, and then the planned start is
 not firm. Of the resources that the job will get, those that are free now are held for it; the others are released
 before the planned start. A job further back in the line may be backfilled: it may start on all resources that are not
-held, and also on held ones if it ends before the planned start.
+held, and also on held ones if it ends before the planned start. How much later that may be than the soonest possible
+start is decided in `job_decisions`.
 
 `PlannedStartSearch` is built once per job by the scheduling cycle. For each domain (a pool and a GPU model) it goes
 through the coming ends in the order of time, adds what each end releases to the nodes concerned, and stops as soon as

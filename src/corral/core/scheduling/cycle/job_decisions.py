@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import insort
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from corral.core.copies import replace
@@ -53,6 +54,8 @@ class JobDecisions:
         self.starts: list[Start] = [*continued.starts] if continued else []
         #: the ids of the jobs that start
         self.starting = {start.job_id for start in self.starts}
+        #: by id: jobs whose planned start may be delayed as far as it has slack
+        self._delayable: set[str] = set()
         #: ends of this cycle's starts, soonest first
         self._ends: list[AllocationEnd] = [*continued._ends] if continued else []
         self.planned: list[tuple[LineKey, PlannedAllocation]] = []
@@ -113,9 +116,29 @@ class JobDecisions:
         snapshot, job = self.snapshot, planned.job
         cost = idle_gpu_seconds(planned, self.now, snapshot.ordering.unknown_seconds)
         is_firm = math.isfinite(planned.at) and planned.is_firm
-        if is_firm or self.now - aged_from(job) >= snapshot.backfill.hold_after_seconds:
+        if is_firm:
+            return replace(planned, idle_gpu_seconds=cost, latest_at=self._latest_start(job))
+        if self.now - aged_from(job) >= snapshot.backfill.hold_after_seconds:
             return replace(planned, idle_gpu_seconds=cost)
         return replace(planned, idle_gpu_seconds=cost, held=Allocation(grants=(), model=planned.held.model))
+
+    def _latest_start(self, job: Job) -> float:
+        """The time until which jobs behind may delay a firm planned start: a job may wait for some times as long as it
+        runs, so that short jobs are protected soon. A gang needs many GPUs at once, and is not delayed."""
+        if job.request.is_gang or job.time_limit_seconds is None or not self.snapshot.backfill.slack:
+            return -math.inf
+        return aged_from(job) + self.snapshot.backfill.slack * job.time_limit_seconds
+
+    def allow_delays(self) -> None:
+        """Opens the slack of planned starts to the jobs behind, now that every line has its planned starts. It stays
+        closed while a gang has a planned start on the same GPU model, or another one depends on the GPUs."""
+        depending = Counter(gpu for _, planned in self.planned for gpu in planned.allocation.gpus)
+        gangs = {planned.allocation.model for _, planned in self.planned if planned.job.request.is_gang}
+        self._delayable = {
+            planned.job.id
+            for _, planned in self.planned
+            if planned.allocation.model not in gangs and all(depending[gpu] == 1 for gpu in planned.allocation.gpus)
+        }
 
     def _find_place(self, queue: Queue, job: Job) -> Allocation | None:
         return find_open_place(self.reserved, self._fleet, job, queue, end_if_started(job, self.now))
@@ -129,7 +152,7 @@ class JobDecisions:
             if planned.held.grants
             and planned.job.id not in self.promised
             and (
-                (end <= planned.at and math.isfinite(end))
+                (end <= self._usable_until(planned) and math.isfinite(end))
                 or self.preempting.can_reclaim(job, planned)
                 or self._is_ranked_before(queue, job, planned.job)
             )
@@ -148,6 +171,10 @@ class JobDecisions:
                 self.planned[number] = (line, planned)
             self.trial.hold(planned.job.id, planned.held)
         return allocation
+
+    def _usable_until(self, planned: PlannedAllocation) -> float:
+        """When a job must have ended that starts on the resources held for a planned start."""
+        return planned.guaranteed_at if planned.job.id in self._delayable else planned.at
 
     def _is_ranked_before(self, queue: Queue, job: Job, other: Job) -> bool:
         """Whether the job ranks before the other in their queue. If the order of a queue preempts, resources held for a

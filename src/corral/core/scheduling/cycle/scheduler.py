@@ -171,6 +171,7 @@ class Cycle:
 
     def backfill(self, blocked: Sequence[Walk]) -> None:
         decisions = self.decisions
+        decisions.allow_delays()
         for walks in self._ordered_together(blocked):
             left = [(walk, self._has_room(walk)) for walk in walks if walk.queue.blocking is Blocking.BACKFILL]
             while left:
@@ -195,11 +196,12 @@ class Cycle:
                 PlannedStart(
                     job_id=planned.job.id,
                     line=line,
-                    at=planned.at,
+                    at=planned.guaranteed_at,
                     nodes=tuple(grant.node for grant in planned.allocation.grants),
                     held=planned.held,
                     is_firm=planned.is_firm,
                     idle_gpu_seconds=planned.idle_gpu_seconds,
+                    slack_seconds=planned.slack_seconds,
                 )
                 for line, planned in decisions.planned
             ),
@@ -374,7 +376,7 @@ class Cycle:
         Where only held resources are free, jobs of the same shape that run at least so long are skipped, whatever
         their user.
         """
-        last = max((planned.at for _, planned in self.decisions.planned), default=-math.inf)
+        last = max((planned.guaranteed_at for _, planned in self.decisions.planned), default=-math.inf)
         last = max(last, self._reserved.last_opening(walk.queue.pool))
         return last - self._now + _ROUNDING_SECONDS
 

@@ -30,6 +30,8 @@ from corral.core.snapshot.waiting_lines import LineKey, line_of
 
 #: how many jobs in the way are listed; their number always counts all of them
 NAMED = 20
+#: Sums of times are exact to less than this.
+ROUNDING_SECONDS = 0.001
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -342,7 +344,7 @@ def _planned_text(snapshot: ClusterSnapshot, planned: PlannedStart | None, now: 
         return ""
     ending = []
     for end, _, job_id in snapshot.ends(now):
-        if end > planned.at:
+        if end > planned.soonest_at + ROUNDING_SECONDS:
             break
         allocation = snapshot.jobs[job_id].allocation
         if allocation is not None and any(grant.node in planned.nodes for grant in allocation.grants):
@@ -350,10 +352,16 @@ def _planned_text(snapshot: ClusterSnapshot, planned: PlannedStart | None, now: 
     if not ending:
         return ""
     more = f" and {len(ending) - MOST_NAMED} more" if len(ending) > MOST_NAMED else ""
-    when = "at the latest" if planned.is_firm else "as far as can be foreseen"
+    soonest = format_duration(max(1.0, planned.soonest_at - now))
+    when = f"{soonest} at the latest" if planned.is_firm else f"{soonest} as far as can be foreseen"
+    if planned.slack_seconds:
+        when = (
+            f"{soonest}, and in {format_duration(max(1.0, planned.at - now))} at the latest: until it has waited for "
+            f"{snapshot.backfill.slack:g} times as long as its time limit, jobs that end by then may pass it"
+        )
     return (
         f"; it will run on {', '.join(planned.nodes[:MOST_NAMED])} when {', '.join(ending[:MOST_NAMED])}{more} "
-        f"{'has' if len(ending) == 1 else 'have'} ended, in {format_duration(max(1.0, planned.at - now))} {when}"
+        f"{'has' if len(ending) == 1 else 'have'} ended, in {when}"
     )
 
 

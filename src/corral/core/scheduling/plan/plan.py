@@ -27,7 +27,7 @@ class PlannedStart:
 
     job_id: str
     line: LineKey
-    #: infinite if the job waits for allocations without a known end
+    #: the latest start that the scheduler guarantees; infinite if the job waits for allocations without a known end
     at: float
     nodes: tuple[str, ...]
     #: free resources that are held for the job until then
@@ -36,10 +36,17 @@ class PlannedStart:
     is_firm: bool = True
     #: GPU time for which free GPUs that the job needs are idle until then; if it is too much, they are not held
     idle_gpu_seconds: float = 0.0
+    #: by how much jobs behind may delay the start, which is contained in `at`
+    slack_seconds: float = 0.0
 
     @property
     def is_known(self) -> bool:
         return math.isfinite(self.at)
+
+    @property
+    def soonest_at(self) -> float:
+        """The start if no job passes."""
+        return self.at - self.slack_seconds
 
 
 class ResizeCause(StrEnum):

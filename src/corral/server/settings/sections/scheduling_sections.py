@@ -77,6 +77,9 @@ class SchedulingSettings(Section):
     #: waiting time from which on free GPUs are held for a planned start that rests on predictions and not on time
     #: limits
     hold_after_hours: Annotated[float, Field(ge=0, le=8760)] = 168.0
+    #: until a single-node job has waited for so many times as long as its time limit, jobs behind may delay its planned
+    #: start; 0: never
+    backfill_slack: Annotated[float, Field(ge=0, le=1000)] = 3.0
     #: predicted run time of a job without a time limit and without similar completed jobs
     unknown_run_hours: Annotated[float, Field(gt=0, le=8760)] = 1.0
     #: smallest share of a GPU that a job may request, so that one GPU is not split into thousands of shares
