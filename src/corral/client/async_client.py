@@ -41,6 +41,7 @@ class AsyncClient:
         return cls(Client.from_environment(server, token, environment=environment))
 
     async def run(self, method: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a method of the client in a thread."""
         return await asyncio.to_thread(method, *args, **kwargs)
 
     def functions(self, *, python: str | None = None, **settings: Unpack[JobCreate]) -> AsyncFunctions:
@@ -48,6 +49,7 @@ class AsyncClient:
         return AsyncFunctions(self.client.functions(python=python, **settings))
 
     async def close(self) -> None:
+        """Close the connections."""
         await asyncio.to_thread(self.client.close)
 
     async def __aenter__(self) -> Self:

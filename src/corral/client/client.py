@@ -195,6 +195,7 @@ class Client:
         return JobExecutor(self, settings, python)
 
     def close(self) -> None:
+        """Close the connections."""
         self._transport.close()
 
     def __enter__(self) -> Self:

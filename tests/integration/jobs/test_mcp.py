@@ -192,3 +192,30 @@ def test_without_the_library_the_command_says_how_to_install_it(ann: Person) -> 
     )
     assert done.returncode == 1
     assert "corral[mcp]" in done.stderr
+
+
+def test_wrong_arguments_are_refused_in_plain_words(ann: Person) -> None:
+    async def talk(client: Client) -> None:
+        before = await call(client, "list_jobs", ended=True)
+        unknown = await refusal(client, "submit", command=["true"], gpu=1, confirm=True)
+        assert unknown == "submit has no argument 'gpu'. Its arguments: command, gpus, nodes, options, confirm."
+        assert await refusal(client, "show_job") == "job: it is missing."
+        assert await refusal(client, "list_jobs", limit="many") == "limit: 'many' is not a whole number."
+        assert await refusal(client, "dry_run", command="true") == "command: 'true' is not a list."
+        assert "got -1." in await refusal(client, "dry_run", command=["true"], gpus=-1)
+        assert "is empty" in await refusal(client, "show_job", job="")
+        assert await call(client, "list_jobs", ended=True) == before
+
+    over_stdio(ann, talk)
+
+
+def test_sizes_may_come_from_the_options(ann: Person) -> None:
+    async def talk(client: Client) -> None:
+        options = {"min_gpus": 1, "max_gpus": 2}
+        assert (await call(client, "dry_run", command=["true"], options=options))["outcome"] == "start"
+        done = await call(client, "submit", command=["true"], options={"name": "small-one"}, confirm=True)
+        assert done["gpus"] == 0
+        ann.wait_for("small-one", "completed")
+        assert "ended already" in await refusal(client, "stop", job="small-one")
+
+    over_stdio(ann, talk)

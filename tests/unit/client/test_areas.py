@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from pathlib import Path
 
 import pytest
 
+import corral
+import corral.client
 from corral.client import client as module
 from corral.client.client import Client
 
@@ -35,3 +38,15 @@ def test_every_declared_area_is_there_once() -> None:
 def test_another_name_is_an_error() -> None:
     with Client("http://127.0.0.1:1") as client, pytest.raises(AttributeError, match="'nope'"):
         getattr(client, "nope")  # noqa: B009
+
+
+def test_the_package_has_the_names_of_the_sdk() -> None:
+    assert set(corral.client.__all__) <= set(dir(corral))
+    assert all(getattr(corral, name) is getattr(corral.client, name) for name in corral.client.__all__)
+
+
+@pytest.mark.parametrize("area", sorted(module._AREAS))
+def test_every_method_of_an_area_is_explained(area: str) -> None:
+    with Client("http://127.0.0.1:1") as client:
+        methods = inspect.getmembers(type(getattr(client, area)), inspect.isfunction)
+    assert [name for name, method in methods if not name.startswith("_") and not inspect.getdoc(method)] == []

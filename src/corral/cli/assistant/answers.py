@@ -73,5 +73,13 @@ def cut(text: str) -> str:
     return f"[the last {MOST_CHARACTERS} of {len(text)} characters]\n{text[-MOST_CHARACTERS:]}"
 
 
+def cut_table(text: str) -> str:
+    """The beginning of a long table: its last lines say nothing without the titles of the columns."""
+    if len(text) <= MOST_CHARACTERS:
+        return text
+    kept = text[:MOST_CHARACTERS].rpartition("\n")[0]
+    return f"{kept}\n[the first {len(kept)} of {len(text)} characters]"
+
+
 def _present(view: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
     return {key: view[key] for key in keys if view.get(key) not in (None, "", [], {})}

@@ -14,9 +14,11 @@ from typing import Any
 
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from pydantic import ValidationError
 
 from corral.cli.assistant.mcp_guard import Guard, Receive, Send, is_accepted
 from corral.cli.assistant.mcp_tools import Tools, tools_of
+from corral.cli.habits.usage_errors import sentence_of
 from corral.client.client import Client
 from corral.client.http.errors import ApiProblem, ClientError
 
@@ -40,9 +42,31 @@ CONNECTIONS = 500
 _token: ContextVar[str | None] = ContextVar("token", default=None)
 
 
+class AssistantServer(MCPServer[Any]):
+    """Refuses arguments that a tool does not have: an assistant that writes `gpu` means GPUs, and would get none."""
+
+    async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
+        known = {tool.name: list(tool.input_schema.get("properties", {})) for tool in await self.list_tools()}
+        unknown = [argument for argument in arguments if argument not in known.get(name, arguments)]
+        if unknown:
+            there = ", ".join(known[name]) or "none"
+            raise ToolError(f"{name} has no argument {unknown[0]!r}. Its arguments: {there}.")
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if not isinstance(error.__cause__, ValidationError):
+                raise
+            raise ToolError("; ".join(_sentence(detail) for detail in error.__cause__.errors()) + ".") from error
+
+
+def _sentence(detail: Any) -> str:
+    place = ".".join(str(part) for part in detail["loc"])
+    return f"{place}: {sentence_of(detail) or detail['msg']}"
+
+
 def assistant_server(opened: Callable[[], AbstractContextManager[Client]]) -> MCPServer[Any]:
     """The server with its tools and documents; `opened` yields the client of the current caller."""
-    server: MCPServer[Any] = MCPServer("corral", instructions=INSTRUCTIONS, log_level="WARNING")
+    server = AssistantServer("corral", instructions=INSTRUCTIONS, log_level="WARNING")
     for name, tool in tools_of(Tools(opened)).items():
         server.add_tool(_with_plain_errors(tool), name=name, description=inspect.getdoc(tool))
     for name, place in DOCUMENTS.items():

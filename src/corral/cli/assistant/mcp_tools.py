@@ -67,7 +67,11 @@ class Tools:
         return {key: view.get(key) for key in ("job_id", "state", "estimate", "planned_start", "planned_nodes")}
 
     def dry_run(
-        self, command: list[str], gpus: float = 0, nodes: int = 1, options: dict[str, Any] | None = None
+        self,
+        command: list[str],
+        gpus: float | None = None,
+        nodes: int | None = None,
+        options: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
         """The result of a submission now, without submitting: start, wait (until when, behind how many jobs) or refusal
         (why). `options` are further fields of a job file, such as time, queue, priority, env, workdir.
@@ -78,8 +82,8 @@ class Tools:
     def submit(
         self,
         command: list[str],
-        gpus: float = 0,
-        nodes: int = 1,
+        gpus: float | None = None,
+        nodes: int | None = None,
         options: dict[str, Any] | None = None,
         confirm: bool = False,
     ) -> dict[str, Any]:
@@ -103,7 +107,7 @@ class Tools:
         """Stop a job: its program gets SIGTERM, and SIGKILL after the grace time. Needs `confirm`."""
         with self._opened() as client:
             view = client.jobs.get(job)
-            if not confirm:
+            if not confirm and view["state"] in LIVE_STATES:
                 return {"not_done": NOT_DONE, "would_stop": answers.job(view)}
             return answers.job(client.jobs.stop(view["id"]))
 
@@ -140,7 +144,7 @@ class Tools:
                 report = client.reports.wait(client.reports.create({"period": period})["id"])["id"]
             view = client.reports.get(report)
             text = client.reports.file(report, "csv").decode() if view["state"] == "ready" else ""
-        return {**answers.report(view), "csv": answers.cut(text)}
+        return {**answers.report(view), "csv": answers.cut_table(text)}
 
 
 def tools_of(tools: Tools) -> Mapping[str, Callable[..., dict[str, Any]]]:
@@ -152,5 +156,8 @@ def tools_of(tools: Tools) -> Mapping[str, Callable[..., dict[str, Any]]]:
     return {tool.__name__: tool for tool in found}
 
 
-def _job(command: list[str], gpus: float, nodes: int, options: Mapping[str, Any] | None) -> JobCreate:
-    return cast("JobCreate", {**(options or {}), "command": command, "gpus": gpus, "nodes": nodes})
+def _job(command: list[str], gpus: float | None, nodes: int | None, options: Mapping[str, Any] | None) -> JobCreate:
+    """The fields of the submission. A size that is not given is left to the options, such as a package."""
+    whole = int(gpus) if gpus is not None and gpus.is_integer() else gpus
+    sizes = {key: value for key, value in (("gpus", whole), ("nodes", nodes)) if value is not None}
+    return cast("JobCreate", {**(options or {}), "command": command, **sizes})

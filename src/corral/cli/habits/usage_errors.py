@@ -27,6 +27,10 @@ _SENTENCES: Mapping[str, str] = {
     "less_than_equal": "{input} is too large, the most is {le}",
     "less_than": "{input} is too large, it must be below {lt}",
     "path_type": "{input!r} is not a path",
+    "list_type": "{input!r} is not a list",
+    "dict_type": "{input!r} is not an object",
+    "string_type": "{input!r} is not a text",
+    "missing": "it is missing",
 }
 _CHOICES = re.compile(r"'(?P<typed>.*)' is not one of (?P<choices>.*?)\.?$")
 _COMMAND = re.compile(r"No such command '(?P<typed>.*)'\.")
@@ -113,9 +117,8 @@ def _unknown_command(typed: str, ctx: Any, path: str) -> WrongUsage:
 def _bad_value(error: typer.TyperException, flag: str, text: str, explained: str) -> WrongUsage:
     cause: Any = error.__cause__
     details = cause.errors() if hasattr(cause, "errors") else []
-    if details and details[0]["type"] in _SENTENCES:
-        values = {"input": details[0].get("input"), **(details[0].get("ctx") or {})}
-        return WrongUsage(f"{flag}: {_SENTENCES[details[0]['type']].format(**values)}", hint=explained)
+    if details and (sentence := sentence_of(details[0])):
+        return WrongUsage(f"{flag}: {sentence}", hint=explained)
     text = text.removeprefix("Value error, ")
     if found := _CHOICES.search(text):
         choices = found["choices"].replace("'", "")
@@ -124,6 +127,12 @@ def _bad_value(error: typer.TyperException, flag: str, text: str, explained: str
             hint = f"-o is the format of the answer: {choices}; `corral logs JOB` has the output of a job."
         return WrongUsage(f"{flag}: {found['typed']!r} is not one of the choices", hint=hint)
     return WrongUsage(f"{flag}: {_sentence(text)}", hint=explained)
+
+
+def sentence_of(detail: Mapping[str, Any]) -> str:
+    """A validation error without the name of the value; empty for a kind of error that has no sentence."""
+    values = {"input": detail.get("input"), **(detail.get("ctx") or {})}
+    return _SENTENCES.get(detail["type"], "").format(**values)
 
 
 def _example(ctx: Any) -> str:

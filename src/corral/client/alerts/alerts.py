@@ -29,39 +29,51 @@ class Alerts:
         return self._transport.pages("/alerts", params, limit=limit)
 
     def get(self, alert_id: int) -> AlertView:
+        """One alert with its subject, values, acknowledgement and notices."""
         return cast("AlertView", self._transport.get(f"/alerts/{alert_id}"))
 
     def acknowledge(self, alert_id: int, note: str = "") -> AlertView:
+        """Mark the alert as being taken care of, until it is resolved."""
         return cast("AlertView", self._transport.post(f"/alerts/{alert_id}/acknowledge", {"note": note}))
 
     def silences(self) -> Iterator[SilenceView]:
+        """Silences that are not over."""
         return self._transport.pages("/silences")
 
     def silence(self, body: Mapping[str, Any]) -> SilenceView:
+        """Send no notices about matching alerts for a while."""
         return cast("SilenceView", self._transport.post("/silences", dict(body)))
 
     def unsilence(self, silence_id: str) -> None:
+        """End a silence."""
         self._transport.delete(f"/silences/{segment(silence_id)}")
 
     def signals(self) -> Sequence[SignalView]:
+        """The signals that rules can watch."""
         return cast("Sequence[SignalView]", self._transport.get("/alert-signals")["items"])
 
     def rules(self) -> Iterator[RuleView]:
+        """All alert rules, built-in ones included, by name."""
         return self._transport.pages("/alert-rules")
 
     def rule(self, name: str) -> RuleView:
+        """One alert rule."""
         return cast("RuleView", self._transport.get(_rule(name)))
 
     def create_rule(self, body: Mapping[str, Any]) -> RuleView:
+        """Create an alert rule over one signal, with its threshold, duration, action and channels."""
         return cast("RuleView", self._transport.post("/alert-rules", dict(body)))
 
     def edit_rule(self, name: str, changes: Mapping[str, Any]) -> RuleView:
+        """Change the given settings of a rule."""
         return cast("RuleView", self._transport.patch(_rule(name), dict(changes)))
 
     def reset_rule(self, name: str) -> RuleView:
+        """Give a built-in rule its first settings again."""
         return cast("RuleView", self._transport.post(f"{_rule(name)}/reset"))
 
     def delete_rule(self, name: str) -> None:
+        """Delete a rule of operators; a built-in one can be switched off."""
         self._transport.delete(_rule(name))
 
 
@@ -70,9 +82,11 @@ class Channels:
         self._transport = transport
 
     def list(self) -> Iterator[ChannelView]:
+        """All channels, with the result of their latest notice; addresses are never shown."""
         return self._transport.pages("/channels")
 
     def create(self, body: Mapping[str, Any]) -> ChannelView:
+        """Create a channel for notices."""
         return cast("ChannelView", self._transport.post("/channels", dict(body)))
 
     def edit(self, name: str, changes: Mapping[str, Any]) -> ChannelView:
@@ -80,6 +94,7 @@ class Channels:
         return cast("ChannelView", self._transport.patch(_channel(name), dict(changes)))
 
     def delete(self, name: str) -> None:
+        """Delete a channel: no more notices are sent there."""
         self._transport.delete(_channel(name))
 
     def test(self, name: str) -> DeliveryView:
@@ -91,6 +106,7 @@ class Channels:
         return self._transport.pages("/deliveries", {"channel": channel}, limit=limit)
 
     def resend(self, delivery_id: int) -> DeliveryView:
+        """Try a notice that failed for good again, from the beginning."""
         return cast("DeliveryView", self._transport.post(f"/deliveries/{delivery_id}/resend"))
 
 

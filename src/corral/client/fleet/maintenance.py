@@ -20,12 +20,15 @@ class Maintenance:
         return self._transport.pages("/maintenance-windows")
 
     def get(self, name: str) -> MaintenanceView:
+        """One maintenance window with its state, and the nodes that still have jobs."""
         return cast("MaintenanceView", self._transport.get(f"/maintenance-windows/{segment(name)}"))
 
     def create(self, body: Mapping[str, Any]) -> MaintenanceView:
+        """Plan maintenance: the nodes are drained before it, and take jobs again after it."""
         return cast("MaintenanceView", self._transport.post("/maintenance-windows", dict(body)))
 
     def edit(self, name: str, changes: Mapping[str, Any]) -> MaintenanceView:
+        """Change the given fields of a maintenance window."""
         path = f"/maintenance-windows/{segment(name)}"
         return cast("MaintenanceView", self._transport.patch(path, dict(changes)))
 

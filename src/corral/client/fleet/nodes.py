@@ -28,9 +28,11 @@ class Fleet:
         self._transport = transport
 
     def nodes(self) -> Iterator[NodeView]:
+        """Nodes with state, capacity, free resources and labels."""
         return self._transport.pages("/nodes")
 
     def node(self, node: str) -> NodeView:
+        """One node with its GPUs, jobs and state."""
         return cast("NodeView", self._transport.get(f"/nodes/{segment(node)}"))
 
     def change_node(self, node: str, action: str) -> NodeView:
@@ -54,9 +56,11 @@ class Fleet:
         self._transport.delete(f"/nodes/{segment(node)}")
 
     def gpus(self) -> Iterator[GpuView]:
+        """GPUs with health, owner jobs and latest readings; filters by node, model and state."""
         return self._transport.pages("/gpus")
 
     def gpu(self, gpu: str) -> GpuView:
+        """One GPU with its health, the evidence behind it, its jobs and its latest readings."""
         return cast("GpuView", self._transport.get(f"/gpus/{segment(gpu)}"))
 
     def mark_gpu(self, gpu: str, health: str, reason: str) -> GpuView:
@@ -70,6 +74,7 @@ class Fleet:
         return cast("GpuView", self._transport.post(path, timeout_seconds=SELF_TEST_SECONDS))
 
     def reset_gpu_health(self, gpu: str) -> GpuView:
+        """Declare a GPU healthy: it can be used again."""
         return cast("GpuView", self._transport.post(f"/gpus/{segment(gpu)}/reset-health"))
 
     def run_health_checks(self, target: str, checks: Sequence[str] | None = None) -> HealthChecksStarted:
@@ -82,10 +87,13 @@ class Fleet:
         return self._transport.pages("/health-checks", {"gpu": gpu, "node": node})
 
     def repair_ticket(self, gpu: str) -> RepairTicketView:
+        """The text of a repair ticket for a GPU: its place, the evidence and its latest checks."""
         return cast("RepairTicketView", self._transport.get("/health-checks/ticket", {"gpu": gpu}))
 
     def clusters(self) -> Iterator[ClusterView]:
+        """The clusters of the installation, with engine, health and capacity."""
         return self._transport.pages("/clusters")
 
     def overview(self) -> OverviewView:
+        """Numbers of the whole installation: nodes, GPUs, jobs by state, usage."""
         return cast("OverviewView", self._transport.get("/overview"))

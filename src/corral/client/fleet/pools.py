@@ -16,6 +16,7 @@ class Pools:
         self._transport = transport
 
     def list(self) -> Iterator[PoolView]:
+        """All pools with their GPUs, groups and what is free."""
         return self._transport.pages("/pools")
 
     def get(self, name: str) -> PoolDetailView:
@@ -23,9 +24,11 @@ class Pools:
         return cast("PoolDetailView", self._transport.get(f"/pools/{segment(name)}"))
 
     def create(self, body: Mapping[str, Any]) -> PoolDetailView:
+        """Create a pool, with a queue of the same name."""
         return cast("PoolDetailView", self._transport.post("/pools", dict(body)))
 
     def edit(self, name: str, changes: Mapping[str, Any]) -> PoolDetailView:
+        """Change the description, or replace the list of GPUs."""
         return cast("PoolDetailView", self._transport.patch(f"/pools/{segment(name)}", dict(changes)))
 
     def move_gpus(self, name: str, gpus: Sequence[str], *, when_free: bool = False) -> PoolDetailView:
@@ -35,4 +38,5 @@ class Pools:
         return cast("PoolDetailView", self._transport.post(f"/pools/{segment(name)}/gpus", body))
 
     def delete(self, name: str) -> None:
+        """Delete a pool."""
         self._transport.delete(f"/pools/{segment(name)}")

@@ -36,21 +36,26 @@ class Call(Generic[T]):
 
     @property
     def id(self) -> str:
+        """The id of the job."""
         return self.job["id"]
 
     @property
     def state(self) -> str:
+        """The state of the job, as it was last read."""
         return self.job["state"]
 
     def refresh(self) -> JobView:
+        """Read the job again."""
         if self.state not in ENDED_STATES:
             self.job = self._client.jobs.get(self.id)
         return self.job
 
     def done(self) -> bool:
+        """Whether the job has ended; reads it again."""
         return self.refresh()["state"] in ENDED_STATES
 
     def stop(self) -> None:
+        """Stop the job."""
         self.job = self._client.jobs.stop(self.id)
 
     def logs(self) -> Iterator[str]:

@@ -71,7 +71,9 @@ def _one_address(text: str) -> str:
 
 
 def segment(name: str) -> str:
-    """A name as one segment of a path."""
+    """A name as one segment of a path. Raises ClientError for an empty one, which would name the whole list."""
+    if not name:
+        raise ClientError("the name or id is empty")
     return quote(name, safe="")
 
 

@@ -38,6 +38,7 @@ class Jobs:
         self._transport = transport
 
     def submit(self, body: JobCreate) -> JobView:
+        """Create a job and put it in its queue."""
         return cast("JobView", self._transport.post("/jobs", dict(body)))
 
     def submit_batch(self, bodies: Sequence[JobCreate]) -> list[JobView]:
@@ -113,6 +114,7 @@ class Jobs:
         return cast("JobView", self._transport.get(_path(job)))
 
     def delete(self, job: str) -> None:
+        """Remove an ended or never started job, with its attempts and logs."""
         self._transport.delete(_path(job))
 
     def edit(self, job: str, changes: JobEdit) -> JobView:
@@ -120,9 +122,11 @@ class Jobs:
         return cast("JobView", self._transport.patch(_path(job), dict(changes)))
 
     def start(self, job: str) -> JobView:
+        """Queue a job that was created on hold."""
         return cast("JobView", self._transport.post(_path(job, "start")))
 
     def stop(self, job: str) -> JobView:
+        """Stop a job: it gets SIGTERM, its grace time, then SIGKILL."""
         return cast("JobView", self._transport.post(_path(job, "stop")))
 
     def extend(self, job: str) -> JobView:
@@ -150,12 +154,15 @@ class Jobs:
         return cast("JobView", self._transport.post(_path(job, "keep")))
 
     def let_go(self, job: str) -> JobView:
+        """Unpin the job: retention removes it like other ended jobs."""
         return cast("JobView", self._transport.post(_path(job, "let-go")))
 
     def pin(self, job: str) -> JobView:
+        """Move the job to the front of its waiting line."""
         return cast("JobView", self._transport.post(_path(job, "pin")))
 
     def unpin(self, job: str) -> JobView:
+        """Remove the pin: the job is ordered by the policy of its queue again."""
         return cast("JobView", self._transport.post(_path(job, "unpin")))
 
     def move(self, job: str, *, before: str | None = None, after: str | None = None) -> JobView:
@@ -168,6 +175,7 @@ class Jobs:
         return cast("WhyView", self._transport.get(_path(job, "why"), {"at": at} if at else None))
 
     def attempts(self, job: str) -> Sequence[AttemptView]:
+        """The attempts of a job: where each ran, how it ended, and what it used."""
         return cast("Sequence[AttemptView]", self._transport.get(_path(job, "attempts"))["items"])
 
     def checkpoints(self, job: str) -> Sequence[CheckpointView]:
@@ -183,6 +191,7 @@ class Jobs:
         return cast("JobView", self._transport.post(_path(job, "checkpoint")))
 
     def log(self, job: str, *, attempt: int | None = None, rank: int = 0, tail: int | None = None) -> str:
+        """The log of an attempt, as a text; with `tail` only its last lines."""
         return self._transport.get_text(_path(job, "logs"), {"attempt": attempt, "rank": rank, "tail": tail})
 
     def follow_log(
@@ -273,6 +282,7 @@ class Tasks:
         self._transport = transport
 
     def list(self) -> Iterator[TaskView]:
+        """The caller's unfinished tasks; for operators, those of all users."""
         return self._transport.pages("/tasks")
 
     def allocate(self, task: str, *, gpus: int | None = None, wait: bool = False) -> TaskView:
@@ -285,12 +295,14 @@ class Tasks:
         return cast("TaskView", self._transport.post("/tasks", body))
 
     def start_program(self, task: str, command: Sequence[str] | None = None, workdir: str | None = None) -> JobView:
+        """Start the task's program; possible once."""
         body: dict[str, Any] = {"command": [*command]} if command else {}
         if workdir is not None:
             body["workdir"] = workdir
         return cast("JobView", self._transport.post(f"/tasks/{segment(task)}/program", body))
 
     def release(self, task: str) -> JobView:
+        """End the task and free its GPUs."""
         return cast("JobView", self._transport.delete(f"/tasks/{segment(task)}"))
 
 

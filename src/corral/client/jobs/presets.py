@@ -16,9 +16,11 @@ class Presets:
         self._transport = transport
 
     def list(self) -> Iterator[PresetView]:
+        """The built-in presets, and those that operators have added."""
         return self._transport.pages("/presets")
 
     def get(self, name: str) -> PresetView:
+        """One preset with its parameters and their limits."""
         return cast("PresetView", self._transport.get(f"/presets/{segment(name)}"))
 
     def add(self, yaml: str, *, replace: bool = False) -> PresetView:
@@ -26,6 +28,7 @@ class Presets:
         return cast("PresetView", self._transport.post("/presets", {"yaml": yaml, "replace": replace}))
 
     def remove(self, name: str) -> None:
+        """Remove a preset."""
         self._transport.delete(f"/presets/{segment(name)}")
 
     def assets(self) -> Iterator[PresetAssetView]:
@@ -37,6 +40,7 @@ class Presets:
         return cast("PresetAssetView", self._transport.post("/preset-assets", {"kind": kind, "name": name, **asset}))
 
     def remove_asset(self, kind: str, name: str) -> None:
+        """Remove a model or a data set from the list."""
         self._transport.delete(f"/preset-assets/{segment(kind)}/{segment(name)}")
 
     def run(

@@ -33,12 +33,15 @@ class Inbox:
         return cast("InboxChannelsView", self._transport.get("/me/inbox/channels"))
 
     def create_channel(self, body: dict[str, Any]) -> InboxChannelView:
+        """Send new items of the caller's inbox to an address."""
         return cast("InboxChannelView", self._transport.post("/me/inbox/channels", body))
 
     def edit_channel(self, name: str, changes: dict[str, Any]) -> InboxChannelView:
+        """Choose the kinds of items that are sent to a channel, or switch it on or off."""
         return cast("InboxChannelView", self._transport.patch(f"/me/inbox/channels/{segment(name)}", changes))
 
     def delete_channel(self, name: str) -> None:
+        """Send nothing to this address any more, and forget it."""
         self._transport.delete(f"/me/inbox/channels/{segment(name)}")
 
     def renew_code(self, name: str) -> InboxChannelView:
@@ -46,6 +49,7 @@ class Inbox:
         return cast("InboxChannelView", self._transport.post(f"/me/inbox/channels/{segment(name)}/code"))
 
     def confirm_channel(self, name: str, code: str) -> InboxChannelView:
+        """Confirm a mail address with the code that was mailed there."""
         body = {"code": code}
         return cast("InboxChannelView", self._transport.post(f"/me/inbox/channels/{segment(name)}/confirm", body))
 

@@ -16,12 +16,15 @@ class Quotas:
         self._transport = transport
 
     def mine(self) -> QuotaUsageView:
+        """The caller's own quota, with the resources held."""
         return cast("QuotaUsageView", self._transport.get("/me/quota"))
 
     def get(self, user: str) -> QuotaUsageView:
+        """A user's quota per job kind and type of volume; users may see their own."""
         return cast("QuotaUsageView", self._transport.get(f"/users/{segment(user)}/quota"))
 
     def list(self) -> Iterator[QuotaUsageView]:
+        """The quotas of all users, with the resources held."""
         return self._transport.pages("/quotas")
 
     def edit(self, users: Sequence[str] | None, quota: Mapping[str, Any]) -> Sequence[QuotaUsageView]:
@@ -36,6 +39,7 @@ class Scores:
         self._transport = transport
 
     def list(self) -> Iterator[ScoreView]:
+        """The weighted usage behind the fair-share order."""
         return self._transport.pages("/scores")
 
     def history(

@@ -20,6 +20,7 @@ class Providers:
         return self._transport.pages("/auth/providers/all")
 
     def create(self, body: Mapping[str, Any]) -> ProviderDetailView:
+        """Create a provider."""
         return cast("ProviderDetailView", self._transport.post("/auth/providers", dict(body)))
 
     def edit(self, provider_id: str, changes: Mapping[str, Any]) -> ProviderDetailView:
@@ -27,9 +28,11 @@ class Providers:
         return cast("ProviderDetailView", self._transport.patch(_path(provider_id), dict(changes)))
 
     def delete(self, provider_id: str) -> None:
+        """Delete a provider."""
         self._transport.delete(_path(provider_id))
 
     def test(self, provider_id: str) -> ProviderTestView:
+        """Check the settings of a provider, as far as that is possible without a sign-in."""
         return cast("ProviderTestView", self._transport.post(f"{_path(provider_id)}/test"))
 
     def people(self, provider_id: str, *, refresh: bool = False) -> Iterator[IdentityView]:
@@ -43,6 +46,7 @@ class Providers:
     def onboard(
         self, provider_id: str, subjects: Sequence[str], *, group: str | None, operators: Sequence[str] = ()
     ) -> Sequence[UserView]:
+        """Create users for accounts of a provider, all of them or none."""
         body = {"provider": provider_id, "subjects": [*subjects], "group": group, "operators": [*operators]}
         return cast("Sequence[UserView]", self._transport.post("/users:onboard", body)["items"])
 

@@ -45,12 +45,15 @@ class People:
         return cast("LoginView", self._transport.post("/auth/login", body))
 
     def logout(self) -> None:
+        """End this session, or revoke this token."""
         self._transport.post("/auth/logout")
 
     def me(self) -> MeView:
+        """The caller, with the caller's limits; for a session also its CSRF token."""
         return cast("MeView", self._transport.get("/me"))
 
     def edit_me(self, changes: Mapping[str, Any]) -> MeView:
+        """Change the caller's own profile."""
         return cast("MeView", self._transport.patch("/me", dict(changes)))
 
     def change_password(self, *, old: str, new: str, revoke_tokens: bool = False) -> None:
@@ -58,6 +61,7 @@ class People:
         self._transport.post("/me/password", {"old": old, "new": new, "revoke_tokens": revoke_tokens})
 
     def tokens(self) -> Iterator[TokenView]:
+        """The caller's tokens with name, scope and last use; secrets are never shown."""
         return self._transport.pages("/me/tokens")
 
     def create_token(
@@ -72,21 +76,27 @@ class People:
         return cast("NewTokenView", self._transport.post("/me/tokens", body))
 
     def delete_token(self, token_id: str) -> None:
+        """Revoke a token."""
         self._transport.delete(f"/me/tokens/{segment(token_id)}")
 
     def ssh_keys(self) -> Iterator[SshKeyView]:
+        """The caller's SSH keys for workbenches."""
         return self._transport.pages("/me/ssh-keys")
 
     def add_ssh_key(self, name: str, public_key: str) -> SshKeyView:
+        """Add a public key in OpenSSH's format: ed25519, ecdsa, rsa from 2048 bits, or of a security device."""
         return cast("SshKeyView", self._transport.post("/me/ssh-keys", {"name": name, "public_key": public_key}))
 
     def remove_ssh_key(self, key_id: str) -> None:
+        """Delete a key."""
         self._transport.delete(f"/me/ssh-keys/{segment(key_id)}")
 
     def users(self, **filters: str | None) -> Iterator[UserView]:
+        """Users that match every filter, with their numbers of jobs and GPUs."""
         return self._transport.pages("/users", filters)
 
     def user(self, name: str) -> UserView:
+        """One user with role, group, quota and score."""
         return cast("UserView", self._transport.get(f"/users/{segment(name)}"))
 
     def create_user(self, name: str, *, in_no_group: bool = False, **values: Any) -> UserView:
@@ -97,25 +107,32 @@ class People:
         return cast("UserView", self._transport.post("/users", {"name": name, **given}))
 
     def edit_user(self, name: str, changes: Mapping[str, Any]) -> UserView:
+        """Change a user."""
         return cast("UserView", self._transport.patch(f"/users/{segment(name)}", dict(changes)))
 
     def delete_user(self, name: str) -> None:
+        """Delete a user without live jobs."""
         self._transport.delete(f"/users/{segment(name)}")
 
     def permission_groups(self) -> Iterator[PermissionGroupView]:
+        """The permission groups with their rights and members."""
         return self._transport.pages("/permission-groups")
 
     def create_permission_group(self, body: Mapping[str, Any]) -> PermissionGroupView:
+        """Create a permission group: rights that its members have."""
         return cast("PermissionGroupView", self._transport.post("/permission-groups", dict(body)))
 
     def edit_permission_group(self, name: str, changes: Mapping[str, Any]) -> PermissionGroupView:
+        """Change the given fields."""
         return cast("PermissionGroupView", self._transport.patch(f"/permission-groups/{segment(name)}", dict(changes)))
 
     def assign_permission_group(self, name: str, users: Sequence[str]) -> PermissionGroupView:
+        """Give users the rights of a permission group."""
         path = f"/permission-groups/{segment(name)}/users"
         return cast("PermissionGroupView", self._transport.post(path, {"users": list(users)}))
 
     def delete_permission_group(self, name: str) -> None:
+        """Delete a permission group."""
         self._transport.delete(f"/permission-groups/{segment(name)}")
 
 

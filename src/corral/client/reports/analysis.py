@@ -16,6 +16,7 @@ class Analysis:
         self._transport = transport
 
     def analyse(self, *, period: str | None = None) -> AnalysisView:
+        """Findings with evidence and a proposal, and GPU-hours and energy by user, group, queue and GPU model."""
         return cast("AnalysisView", self._transport.get("/analysis", {"period": period}))
 
     def defragmentation(self) -> DefragmentationView:

@@ -23,6 +23,7 @@ class Reports:
         return self._transport.pages("/reports", limit=limit)
 
     def get(self, report_id: str) -> ReportView:
+        """One stored report: its period, its state and its numbers."""
         return cast("ReportView", self._transport.get(f"/reports/{segment(report_id)}"))
 
     def create(self, body: Mapping[str, Any]) -> ReportView:
@@ -43,17 +44,22 @@ class Reports:
         return self._transport.get_bytes(f"/reports/{segment(report_id)}/file", {"format": form})
 
     def delete(self, report_id: str) -> None:
+        """Delete a stored report."""
         self._transport.delete(f"/reports/{segment(report_id)}")
 
     def schedules(self) -> Iterator[ScheduleView]:
+        """The schedules of reports, with the time of the next one."""
         return self._transport.pages("/report-schedules")
 
     def create_schedule(self, body: Mapping[str, Any]) -> ScheduleView:
+        """Create a schedule."""
         return cast("ScheduleView", self._transport.post("/report-schedules", dict(body)))
 
     def edit_schedule(self, name: str, changes: Mapping[str, Any]) -> ScheduleView:
+        """Change the given fields of a schedule."""
         path = f"/report-schedules/{segment(name)}"
         return cast("ScheduleView", self._transport.patch(path, dict(changes)))
 
     def delete_schedule(self, name: str) -> None:
+        """Delete a schedule."""
         self._transport.delete(f"/report-schedules/{segment(name)}")

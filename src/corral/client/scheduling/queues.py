@@ -16,15 +16,19 @@ class Queues:
         self._transport = transport
 
     def list(self) -> Iterator[QueueView]:
+        """All queues with settings, limits and counts of jobs."""
         return self._transport.pages("/queues")
 
     def get(self, name: str) -> QueueView:
+        """One queue with settings, limits and counts of jobs."""
         return cast("QueueView", self._transport.get(f"/queues/{segment(name)}"))
 
     def create(self, body: Mapping[str, Any]) -> QueueView:
+        """Create a queue in a pool, with its ordering policy, limits and guarantees."""
         return cast("QueueView", self._transport.post("/queues", dict(body)))
 
     def edit(self, name: str, changes: Mapping[str, Any]) -> QueueView:
+        """Change the given fields."""
         return cast("QueueView", self._transport.patch(f"/queues/{segment(name)}", dict(changes)))
 
     def delete_many(self, names: Sequence[str]) -> None:

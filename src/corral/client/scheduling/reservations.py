@@ -23,13 +23,17 @@ class Reservations:
         return self._transport.pages("/reservations", {key: value for key, value in given.items() if value is not None})
 
     def get(self, name: str) -> ReservationView:
+        """One reservation with its GPUs by node, and how many owners and others hold."""
         return cast("ReservationView", self._transport.get(f"/reservations/{segment(name)}"))
 
     def create(self, body: Mapping[str, Any]) -> ReservationView:
+        """Reserve a number of GPUs, or named ones, for users and groups."""
         return cast("ReservationView", self._transport.post("/reservations", dict(body)))
 
     def edit(self, name: str, changes: Mapping[str, Any]) -> ReservationView:
+        """Change a reservation."""
         return cast("ReservationView", self._transport.patch(f"/reservations/{segment(name)}", dict(changes)))
 
     def delete(self, name: str) -> None:
+        """Delete a reservation."""
         self._transport.delete(f"/reservations/{segment(name)}")

@@ -50,6 +50,7 @@ class VolumeFiles:
                 return
 
     def stat(self, volume: str, path: str) -> VolumeFileView:
+        """One file or directory of a volume."""
         found: VolumeFileView = self._transport.get(f"{self._files(volume)}/stat", {"path": path})
         return found
 
@@ -73,9 +74,11 @@ class VolumeFiles:
         return found
 
     def make_directory(self, volume: str, path: str) -> None:
+        """Make a directory with its parents."""
         self._transport.put_bytes(f"{self._files(volume)}/directory", b"", {"path": path})
 
     def delete(self, volume: str, path: str, *, recursive: bool = False) -> None:
+        """Delete a file or an empty directory."""
         self._transport.delete(self._files(volume), {"path": path, "recursive": recursive})
 
     def begin_upload(self, volume: str, path: str, size_bytes: int, part_bytes: int, modified_ms: int) -> UploadView:
@@ -85,6 +88,7 @@ class VolumeFiles:
         return found
 
     def put_part(self, volume: str, upload: str, part: int, content: bytes, checksum: str) -> None:
+        """Store a part of an upload."""
         self._transport.put_bytes(
             f"{self._upload(volume, upload)}/parts/{part}",
             content,
@@ -93,6 +97,7 @@ class VolumeFiles:
         )
 
     def complete_upload(self, volume: str, upload: str, checksum: str, size_bytes: int) -> VolumeFileView:
+        """Make a file of the parts of an upload."""
         found: VolumeFileView = self._transport.post(
             f"{self._upload(volume, upload)}/complete", {"checksum": checksum}, timeout_seconds=timeout_for(size_bytes)
         )

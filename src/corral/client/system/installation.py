@@ -21,6 +21,7 @@ class Installation:
         return cast("Sequence[FoundView]", found["items"])
 
     def about(self) -> AboutView:
+        """The server's version, the health of its parts, and the licensee."""
         return cast("AboutView", self._transport.get("/about"))
 
     def parts(self) -> Sequence[PartStatusView]:
@@ -40,7 +41,9 @@ class Installation:
         self._transport.post("/servers:step-down")
 
     def set_licence(self, token: str) -> LicenceView:
+        """Store a licence token, if its signature is valid and it has not expired."""
         return cast("LicenceView", self._transport.put("/about/licence", {"token": token}))
 
     def remove_licence(self) -> None:
+        """Remove the stored licence token."""
         self._transport.delete("/about/licence")

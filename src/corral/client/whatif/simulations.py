@@ -24,6 +24,7 @@ class Simulations:
         return self._transport.pages("/simulations", limit=limit)
 
     def get(self, simulation_id: str) -> SimulationView:
+        """One simulation with its progress and its results."""
         return cast("SimulationView", self._transport.get(_path(simulation_id)))
 
     def create(self, body: Mapping[str, Any]) -> SimulationView:
@@ -42,12 +43,15 @@ class Simulations:
             self._transport.sleep(POLL_SECONDS)
 
     def cancel(self, simulation_id: str) -> SimulationView:
+        """Stop a simulation."""
         return cast("SimulationView", self._transport.post(_path(simulation_id, "/cancel"), {}))
 
     def again(self, simulation_id: str) -> SimulationView:
+        """Run the same simulation again, with the current state of the cluster."""
         return cast("SimulationView", self._transport.post(_path(simulation_id, "/again"), {}))
 
     def delete(self, simulation_id: str) -> None:
+        """Delete a simulation with its results."""
         self._transport.delete(_path(simulation_id))
 
 
@@ -64,6 +68,7 @@ class Shadow:
         return cast("ShadowView", self._transport.put("/shadow", dict(changes)))
 
     def stop(self) -> None:
+        """Stop the shadow policy."""
         self._transport.delete("/shadow")
 
 

@@ -16,9 +16,12 @@ class Apps:
         self._transport = transport
 
     def list(self) -> Iterator[AppView]:
+        """Apps of the caller's jobs that wait or run, and those that are shared with the caller's group; for
+        operators, those of all users."""
         return self._transport.pages("/apps")
 
     def known(self) -> Sequence[KnownAppView]:
+        """Web programs that the field `app` of a job can name."""
         return cast("Sequence[KnownAppView]", self._transport.get("/apps/known")["items"])
 
     def get(self, job: str) -> AppView:
@@ -31,4 +34,5 @@ class Apps:
         return cast("dict[str, Any]", self._transport.post(f"/apps/{segment(job)}/shares", body))
 
     def unshare(self, job: str, kind: str, name: str) -> None:
+        """End a share."""
         self._transport.delete(f"/apps/{segment(job)}/shares/{kind}/{segment(name)}")

@@ -17,9 +17,11 @@ class Workbenches:
         self._transport = transport
 
     def create(self, body: WorkbenchCreate) -> WorkbenchView:
+        """Create a workbench and start it, unless it is held."""
         return cast("WorkbenchView", self._transport.post("/workbenches", dict(body)))
 
     def list(self, *, states: Sequence[str] = (), limit: int | None = None) -> Iterator[WorkbenchView]:
+        """The caller's own workbenches, also stopped ones, the newest first; for operators, those of all users."""
         return self._transport.pages("/workbenches", {"state": list(states) or None}, limit=limit)
 
     def get(self, workbench: str) -> WorkbenchView:
@@ -27,12 +29,15 @@ class Workbenches:
         return cast("WorkbenchView", self._transport.get(_path(workbench)))
 
     def start(self, workbench: str) -> WorkbenchView:
+        """Queue a stopped workbench."""
         return cast("WorkbenchView", self._transport.post(f"{_path(workbench)}/start"))
 
     def stop(self, workbench: str) -> WorkbenchView:
+        """Stop a workbench; its files stay."""
         return cast("WorkbenchView", self._transport.post(f"{_path(workbench)}/stop"))
 
     def delete(self, workbench: str) -> None:
+        """Delete a stopped workbench with the files of its own directory."""
         self._transport.delete(_path(workbench))
 
     def wait_ready(

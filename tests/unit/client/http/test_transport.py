@@ -18,7 +18,7 @@ from corral.client.http.errors import (
     ServerUnreachable,
     UnexpectedAnswer,
 )
-from corral.client.http.transport import server_address
+from corral.client.http.transport import segment, server_address
 from tests.unit.client.scripted_server import Answer, Seen, as_json, problem, scripted
 
 
@@ -221,3 +221,8 @@ def test_invalid_address_is_reported(given: str) -> None:
     with pytest.raises(ClientError, match="not the address of a server") as caught:
         server_address(given)
     assert "http://127.0.0.1:8470" in caught.value.hint
+
+
+def test_an_empty_name_is_refused_before_it_names_a_list() -> None:
+    with pytest.raises(ClientError, match="the name or id is empty"):
+        segment("")
