@@ -27,6 +27,11 @@ export function fill(text: string, values: Values = {}): string {
   });
 }
 
+/** With a capital at the beginning. */
+export function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
 export function say<W extends Texts>(texts: W, language: Language): Say<W> {
   return (key, values) => {
     const pair = texts[key];

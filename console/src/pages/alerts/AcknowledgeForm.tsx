@@ -6,6 +6,7 @@ import { Acknowledgement } from "@/api/limits";
 import { useMe } from "@/app/session";
 import type { AlertView } from "@/pages/alerts/alert";
 import { namesOf } from "@/pages/alerts/groups";
+import { useAlertText } from "@/pages/alerts/alertText";
 import { texts } from "@/pages/alerts/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { useFormAction } from "@/parts/useFormAction";
@@ -16,6 +17,7 @@ const MOST_CHARACTERS = Acknowledgement.note.most;
 /** For one alert, or for several with the same note. */
 export function AcknowledgeForm({ alerts, onClose }: { alerts: readonly AlertView[]; onClose: () => void }) {
   const t = useTexts(texts);
+  const say = useAlertText();
   const me = useMe();
   const [first] = alerts;
   const subjects = namesOf(alerts);
@@ -51,7 +53,7 @@ export function AcknowledgeForm({ alerts, onClose }: { alerts: readonly AlertVie
     >
       {alerts.map((alert) => (
         <Text size="sm" key={alert.id}>
-          {alert.text}
+          {say(alert)}
         </Text>
       ))}
       <Text size="sm" c="dimmed">

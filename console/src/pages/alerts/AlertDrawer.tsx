@@ -4,6 +4,7 @@ import type { ReactNode } from "react";
 
 import { $api } from "@/api/client";
 import { Standing, useQuantity, type AlertView } from "@/pages/alerts/alert";
+import { useAlertText } from "@/pages/alerts/alertText";
 import { texts } from "@/pages/alerts/texts";
 import { Moment } from "@/parts/Moment";
 import { ProblemNote } from "@/parts/ProblemNote";
@@ -30,6 +31,7 @@ function Facts({ alert }: { alert: AlertView }) {
   const t = useTexts(texts);
   const c = useTexts(common);
   const quantity = useQuantity();
+  const say = useAlertText();
   const facts: [string, ReactNode][] = [
     [t("severity"), <StateBadge key="severity" state={alert.severity} />],
     [c("state"), <Standing key="state" alert={alert} />],
@@ -47,7 +49,7 @@ function Facts({ alert }: { alert: AlertView }) {
   ];
   return (
     <Stack>
-      <Text>{alert.text}</Text>
+      <Text>{say(alert)}</Text>
       <Table verticalSpacing={6} layout="fixed">
         <Table.Tbody>
           {facts

@@ -2,8 +2,8 @@
 import { Group, Text, Tooltip } from "@mantine/core";
 
 import type { Schema } from "@/api/client";
+import { quantityText, useAlertText } from "@/pages/alerts/alertText";
 import { texts } from "@/pages/alerts/texts";
-import { unitFor } from "@/pages/alerts/units";
 import { StateBadge } from "@/parts/StateBadge";
 import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";
@@ -36,10 +36,11 @@ export function Standing({ alert }: { alert: AlertView }) {
 /** The alert as a sentence with its numbers, and the note of the user who acknowledged it. */
 export function WhatAndNote({ alert }: { alert: AlertView }) {
   const t = useTexts(texts);
+  const say = useAlertText();
   return (
     <>
       <Text size="sm" lineClamp={2} style={{ whiteSpace: "normal" }}>
-        {alert.text}
+        {say(alert)}
       </Text>
       {alert.acknowledged_by !== null && (
         <Text size="xs" c="dimmed" lineClamp={1} style={{ whiteSpace: "normal" }}>
@@ -54,8 +55,5 @@ export function WhatAndNote({ alert }: { alert: AlertView }) {
 /** A value of an alert with its unit: "97 °C". */
 export function useQuantity(): (value: number, unit: string) => string {
   const format = useFormat();
-  return (value, unit) => {
-    const spaced = unit === "" || unit === "%" ? unit : ` ${unitFor(value, unit)}`;
-    return `${format.number(value)}${spaced}`;
-  };
+  return (value, unit) => quantityText(value, unit, format);
 }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 from corral.core.alerts.defaults import Thresholds, builtin_rules
 from corral.core.alerts.facts import (
@@ -252,3 +254,10 @@ def test_a_rule_has_one_notice_a_minute_but_new_alerts_never_wait() -> None:
     assert may_go_at({"hot", "lost"}, notified, 110.0) == 110
     assert may_go_at({"hot", "old"}, notified, 110.0) == 110
     assert may_go_at({"lost"}, {}, 110.0) == 110
+
+
+def test_the_console_has_a_sentence_for_each_rule() -> None:
+    texts = Path(__file__).parents[4] / "console" / "src" / "pages" / "alerts" / "sentences.texts.ts"
+    named = set(re.findall(r'^  "([a-z-]+)": \[', texts.read_text(encoding="utf-8"), re.MULTILINE))
+    missing = {rule.name for rule in builtin_rules(Thresholds())} - named
+    assert not missing, f"add to sentences.texts.ts: {sorted(missing)}"

@@ -4,6 +4,7 @@ import { ShieldCheck } from "lucide-react";
 import { memo } from "react";
 
 import { $api, type Schema } from "@/api/client";
+import { useAlertText } from "@/pages/alerts/alertText";
 import { shownAlerts } from "@/pages/alerts/groups";
 import classes from "@/pages/fleet/overview/Overview.module.css";
 import { texts } from "@/pages/fleet/overview/texts";
@@ -50,6 +51,7 @@ export const Alerts = memo(function Alerts() {
 });
 
 function Firing({ alert }: { alert: Schema<"AlertView"> }) {
+  const say = useAlertText();
   return (
     <li className={classes.row}>
       <Group justify="space-between" wrap="nowrap" gap="xs">
@@ -60,7 +62,7 @@ function Firing({ alert }: { alert: Schema<"AlertView"> }) {
       </Group>
       <Text size="sm" mt={2} lineClamp={2}>
         <Link to="/alerts" search={{ open: String(alert.id) }} className={classes.link}>
-          {alert.text}
+          {say(alert)}
         </Link>
       </Text>
     </li>

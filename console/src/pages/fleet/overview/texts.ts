@@ -46,7 +46,7 @@ export const texts = defineTexts({
   nextUpEmptyHint: ["All submitted jobs have their resources.", "所有已提交的作业都已获得资源。"],
   allWaiting: ["The whole queue", "查看整个队列"],
   someJob: ["a job", "某个作业"],
-  gpuCount: ["{n} GPU", "{n} GPU"],
+  gpuCount: ["{n} {n|GPU|GPUs}", "{n} 个 GPU"],
   noGpu: ["CPU only", "仅 CPU"],
   planned: ["starts {ago} at the latest", "最迟{ago}启动"],
   about: ["probably starts {ago}", "约{ago}启动"],

@@ -1,6 +1,6 @@
 /** All GPUs, a column per pool. Filters narrow what is shown; what was chosen stays chosen. */
 import { Checkbox, Group, Select, Text, TextInput } from "@mantine/core";
-import { CircleAlert, CircuitBoard, Lock, MoveRight, Search } from "lucide-react";
+import { CircleAlert, CircuitBoard, MoveRight, Play, Search } from "lucide-react";
 import { useCallback, useMemo, useState } from "react";
 
 import type { Schema } from "@/api/client";
@@ -168,7 +168,7 @@ function tileOf(t: Say<typeof texts>, s: Say<typeof states>, gpu: Gpu): Tile {
     tone: isBad ? "bad" : gpu.isHeld ? "used" : "free",
     content: (
       <>
-        {gpu.isHeld && <Lock size={11} aria-hidden />}
+        {gpu.isHeld && <Play size={11} aria-hidden />}
         {isBad && <CircleAlert size={11} aria-hidden />}
         {gpu.index}
         {gpu.nextPool !== undefined && <MoveRight size={11} aria-hidden />}

@@ -5,7 +5,7 @@ import { ArrowDownLeft, ArrowUpRight } from "lucide-react";
 import { $api, type Schema } from "@/api/client";
 import type { Job } from "@/pages/jobs/actions/possible";
 import { receipts as texts, rules } from "@/pages/jobs/job/texts";
-import { capital } from "@/pages/jobs/why/reasons";
+import { capital } from "@/texts/texts";
 import { JobLink } from "@/pages/jobs/why/JobRef";
 import { Moment } from "@/parts/Moment";
 import { Panel } from "@/parts/Panel";

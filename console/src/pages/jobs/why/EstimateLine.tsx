@@ -4,7 +4,7 @@ import { Box, Group, Text } from "@mantine/core";
 import type { Schema } from "@/api/client";
 import { marksOf } from "@/pages/jobs/why/estimate";
 import classes from "@/pages/jobs/why/EstimateLine.module.css";
-import { capital } from "@/pages/jobs/why/reasons";
+import { capital } from "@/texts/texts";
 import { texts } from "@/pages/jobs/why/texts";
 import { useNow } from "@/parts/Moment";
 import { useFormat } from "@/texts/format";

@@ -4,7 +4,7 @@ import type { Schema } from "@/api/client";
 import { MICRO } from "@/parts/micro";
 import { never, resources, sentences, titles } from "@/pages/jobs/why/texts";
 import { useFormat, type Format } from "@/texts/format";
-import { fill, say, useTexts, type Values } from "@/texts/texts";
+import { capital, fill, say, useTexts, type Values } from "@/texts/texts";
 import type { Language } from "@/app/preferences";
 
 export type Reason = Schema<"ReasonView">;
@@ -63,8 +63,4 @@ export function useReasons(): {
     title: (reason) => (reason.rule in titles ? t(reason.rule as keyof typeof titles) : reason.rule),
     sentence: (reason) => sentenceOf(reason, language, format),
   };
-}
-
-export function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

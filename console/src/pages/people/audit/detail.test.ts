@@ -21,4 +21,5 @@ test("what was changed is told apart from the rest", () => {
   expect(facts(detail)).toEqual([{ field: "note", value: "new", isChanged: true }]);
   expect(shown("priority", undefined, format)).toBe("–");
   expect(shown("drain_seconds", 3600, format)).toBe("1h");
+  expect(shown("until", Date.parse("2026-11-20T10:00:00") / 1000, format)).toBe("20 Nov 2026, 10:00:00");
 });

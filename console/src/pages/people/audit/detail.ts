@@ -62,12 +62,22 @@ function isDifference(value: unknown): value is { was: unknown; is: unknown } {
   return typeof value === "object" && value !== null && "was" in value && "is" in value;
 }
 
+/** Fields whose numbers are times, in seconds since 1970. */
+const TIME = /(^|_)(at|before|by|since|until)$/;
+/** In 2001: no number of anything else is larger. */
+const LEAST_TIME = 1e9;
+
+function numberText(name: string, value: number, format: Format): string {
+  if (name.endsWith("_seconds")) return format.duration(value);
+  if (TIME.test(name) && value > LEAST_TIME) return format.dateTime(value * 1000);
+  return String(Math.round(value * 1000) / 1000);
+}
+
 /** A value in words: units by the name of the field, lists with commas. */
 function valueText(name: string, value: unknown, format: Format): string {
   if (value === null || value === undefined) return "";
   if (typeof value === "string") return value;
-  if (typeof value === "number")
-    return name.endsWith("_seconds") ? format.duration(value) : String(Math.round(value * 1000) / 1000);
+  if (typeof value === "number") return numberText(name, value, format);
   if (isDifference(value)) return `${shown(name, value.was, format)} → ${shown(name, value.is, format)}`;
   if (Array.isArray(value)) return value.map((one: unknown) => valueText("", one, format)).join(", ");
   if (typeof value !== "object") return String(value);

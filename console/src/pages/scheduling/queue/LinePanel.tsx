@@ -22,7 +22,7 @@ import {
 import { PlaceMenu } from "@/pages/scheduling/queue/PlaceMenu";
 import { PlaceRow } from "@/pages/scheduling/queue/PlaceRow";
 import classes from "@/pages/scheduling/queue/queue.module.css";
-import { capital, useDragging } from "@/pages/scheduling/queue/useDragging";
+import { useDragging } from "@/pages/scheduling/queue/useDragging";
 import { useGlide } from "@/pages/scheduling/queue/useGlide";
 import { useMove, type QueueActions } from "@/pages/scheduling/queue/useQueueActions";
 import { useReason } from "@/pages/scheduling/queue/useReason";
@@ -30,7 +30,7 @@ import { texts } from "@/pages/scheduling/queue/texts";
 import { Panel } from "@/parts/Panel";
 import { useFrozen } from "@/parts/useFrozen";
 import { useFormat } from "@/texts/format";
-import { useTexts } from "@/texts/texts";
+import { capital, useTexts } from "@/texts/texts";
 
 const FIRST = 60;
 const MORE = 200;

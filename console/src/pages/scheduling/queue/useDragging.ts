@@ -16,7 +16,7 @@ import { useMemo, useState } from "react";
 import { areOfOneSequence, slotsOf, wishOf, type Place, type Row, type Wish } from "@/pages/scheduling/queue/order";
 import { useNameOf } from "@/pages/scheduling/queue/PlaceRow";
 import { texts } from "@/pages/scheduling/queue/texts";
-import { useTexts } from "@/texts/texts";
+import { capital, useTexts } from "@/texts/texts";
 
 export interface Dragging {
   readonly context: DndContextProps;
@@ -152,8 +152,4 @@ function alongOwn(rows: readonly Row[]): KeyboardCoordinateGetter {
 
 function said(place: Place | undefined, text: (place: Place) => string): string | undefined {
   return place === undefined ? undefined : text(place);
-}
-
-export function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }
