@@ -119,9 +119,7 @@ def set_up(options: argparse.Namespace, kinds: Sequence[str], program: str) -> S
         f"{len(data.classes)} classes, {len(data.learned)} samples to learn from, {len(data.held_out)} to test with"
     )
     if options.batch_size < ranks.world:
-        ranks.say(
-            f"batch_size {options.batch_size} leaves {ranks.world - options.batch_size} processes without samples"
-        )
+        ranks.say(f"batch_size {options.batch_size} is less than the number of processes: some compute nothing")
     return Setup(options, data, architecture, network.to(device), device, PRECISIONS[options.precision], ranks)
 
 

@@ -155,7 +155,8 @@ def _draft(work: Work, caller: Caller, name: str, gpus: int, spec: JobSpec) -> j
         near = [count for count in (gpus - 1, gpus + 1) if count and divided(count) is not None]
         if any(count > gpus for count in near):
             possible = " or ".join(map(str, near))
-            raise Invalid(f"no nodes have {gpus} GPUs in equal parts: ask for {possible}", field="gpus", asked=gpus)
+            detail = f"no nodes have {counted(gpus, 'GPU')} in equal parts: ask for {possible}"
+            raise Invalid(detail, field="gpus", asked=gpus)
     return found or _draft_on(1, name, gpus, spec)
 
 

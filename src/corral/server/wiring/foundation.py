@@ -28,7 +28,7 @@ from corral.server.auth.identity import Identities
 from corral.server.auth.passwords import Passwords
 from corral.server.auth.secret_box import SecretBox
 from corral.server.datasets.dataset_orders import DatasetOrders
-from corral.server.events.operation_log import log_operations
+from corral.server.events.operation_log import OperationLog
 from corral.server.events.stream import EventFeed
 from corral.server.http.app import VERSION
 from corral.server.jobs.git_sources import GitSources
@@ -145,6 +145,9 @@ def start_foundation(
     guard = DiskGuard(home=settings.home, limits=limits, keep_room=store.keep_room)
     guard.start()
     parts.callback(guard.stop)
+    operations = OperationLog()
+    operations.start()
+    parts.callback(operations.stop)
     workspace = DirectoryWorkspace(settings.home / "jobs")
     fold_homes = partial(_fold_homes, store, workspace)
     here = parts.enter_context(clusters.opened(settings, isolated, storage_places(settings), roots, fold_homes))
@@ -159,7 +162,7 @@ def start_foundation(
         policies=settings.control_policies,
         workspace=workspace,
         checkpoints=checkpoints if settings.fault_tolerance.enable_checkpointing else None,
-        announce=lambda events: _announce(events, feed, metrics),
+        announce=lambda events: _announce(events, feed, metrics, operations),
         observe_cycle=metrics.observe_cycle,
     )
     foundation = built(
@@ -306,10 +309,10 @@ def _prepare_isolation(settings: Settings, isolated: Isolation) -> None:
     log.log(level, "%s", known.detail)
 
 
-def _announce(events: Sequence[EventRecord], feed: EventFeed, metrics: ServerMetrics) -> None:
+def _announce(events: Sequence[EventRecord], feed: EventFeed, metrics: ServerMetrics, operations: OperationLog) -> None:
     feed.publish(events)
     metrics.observe_events(events)
-    log_operations(events)
+    operations.note(events)
 
 
 def _events_after(store: Store, after: int, limit: int) -> Sequence[Any]:
