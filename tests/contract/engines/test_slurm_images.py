@@ -179,7 +179,7 @@ def test_storage_is_mounted_where_the_job_wants_it_and_read_only_means_that(
     harness.launch(boxed(image, text, storage=storage, env={"CORRAL_JOB_DIR": str(job_dir)}))
     assert harness.listener.ended().exit_code == 0, harness.output()
     assert harness.output().splitlines() == ["hello", "hello", "written", "read-only"]
-    assert Path(volumes.path_of("v-1"), "greeting").exists()
+    assert Path(volumes.path_of("v-1") or "", "greeting").exists()
 
 
 def test_the_jobs_account_runs_a_directory_as_an_image(slurm_cluster: SlurmCluster, program: str, image: str) -> None:
@@ -191,7 +191,9 @@ def test_the_jobs_account_runs_a_directory_as_an_image(slurm_cluster: SlurmClust
         shutil.copytree(Path(image).parent / "root", box, symlinks=True)
         project.mkdir()
         os.chown(project, 54321, -1)
-        submitter = Submitter(account=account_named("corral-test-ann"))
+        account = account_named("corral-test-ann")
+        assert account is not None
+        submitter = Submitter(account=account)
         cluster = SlurmHarness(place / "slurm", slurm_cluster, account_of=lambda order: submitter, top=str(place))
         cluster.rules = {"images": ImageRules(program=program)}
         cluster.restart()

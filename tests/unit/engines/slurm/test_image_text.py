@@ -72,7 +72,7 @@ def test_each_login_has_a_file_of_its_own() -> None:
     assert printed(again, {}, 'echo "$image_file"')[0] in files
 
 
-def test_what_this_cluster_cannot_run_is_refused() -> None:
+def test_orders_that_this_cluster_cannot_run_are_refused() -> None:
     check_image(replace(ORDER, login=OWN), RULES)
     check_image(replace(ORDER, image=None), ImageRules())
     with pytest.raises(LaunchRefused, match=r"cluster\.slurm\.apptainer"):
