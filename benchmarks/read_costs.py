@@ -29,6 +29,7 @@ from corral.core.model import JobKind
 from corral.server.fleet import gpu_map, summary
 from corral.server.monitoring.exposition import render
 from corral.server.monitoring.fleet_metrics import Seen, families_of, read_fleet
+from corral.server.routes.fleet.nodes import nodes_after
 from corral.server.schemas.fleet.nodes import gpu_view, node_view
 from corral.stores import open_store
 from corral.telemetry.readings import LatestReadings
@@ -81,10 +82,10 @@ def requests(state: State, catalog: Catalog, owned: Any, now: float) -> dict[str
         read = readings.sums(seen.held, now, idle_below=0.05)
         return summary.overview_of(seen, seen.jobs or {}, (), read, readings.host_sums(now))
 
-    def node_page() -> Any:
-        found = state.fleet(now).after(middle)
+    def node_page(limit: int) -> Any:
         measured, hosts = readings.all(now), readings.hosts(now)
-        return [node_view(view, measured, operator, hosts) for view, _ in zip(found, range(50), strict=False)]
+        found = nodes_after(state, middle, limit, now).nodes
+        return [node_view(view, measured, operator, hosts) for view in found]
 
     def gpu_page() -> Any:
         gpus = (gpu for view in state.fleet(now).after(middle) for gpu in view.gpus)
@@ -114,7 +115,8 @@ def requests(state: State, catalog: Catalog, owned: Any, now: float) -> dict[str
         "/overview": overview,
         "/panel": lambda: panel.panel(state, now),
         "/panel?user=": lambda: panel.panel(state, now, user="user1"),
-        "/nodes?limit=50": node_page,
+        "/nodes?limit=50": lambda: node_page(50),
+        "/nodes?limit=500": lambda: node_page(500),
         "/nodes/{node}": one_node,
         "/gpus?limit=100": gpu_page,
         "/gpus/map, a page": lambda: gpu_map.map_of(
@@ -143,7 +145,8 @@ def main() -> None:
         store.take_over()
         with store.read() as tx:
             begun = time.process_time()
-            state = load_state(tx, Policies())
+            # As many jobs may wait as there are: otherwise the list of packages refuses to plan.
+            state = load_state(tx, Policies(max_queue_length=2 * size.queued))
             loaded = time.process_time() - begun
             catalog, owned = load_catalog(tx), pools.pool_owners(tx)
         now = time.time()

@@ -55,9 +55,9 @@ class Fleet:
         """Remove a node that will not return."""
         self._transport.delete(f"/nodes/{segment(node)}")
 
-    def gpus(self) -> Iterator[GpuView]:
-        """GPUs with health, owner jobs and latest readings; filters by node, model and state."""
-        return self._transport.pages("/gpus")
+    def gpus(self, pool: str | None = None) -> Iterator[GpuView]:
+        """All GPUs, or those of a pool, with health, jobs and latest readings."""
+        return self._transport.pages("/gpus", {"pool": pool})
 
     def gpu(self, gpu: str) -> GpuView:
         """One GPU with its health, the evidence behind it, its jobs and its latest readings."""

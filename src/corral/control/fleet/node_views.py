@@ -51,6 +51,26 @@ class NodeView:
         return sum(view.is_reserved for view in self.gpus)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodePage:
+    """Nodes in their order, and whether there are more behind them."""
+
+    nodes: tuple[NodeView, ...]
+    is_last: bool
+
+
+def node_page(views: Iterable[NodeView], *, gpus: int, nodes: int | None = None) -> NodePage:
+    """The first nodes: as many as have so many GPUs together, but at least one, and no more than `nodes`."""
+    found: list[NodeView] = []
+    count = 0
+    for view in views:
+        count += len(view.gpus)
+        if found and (count > gpus or len(found) == nodes):
+            return NodePage(nodes=tuple(found), is_last=False)
+        found.append(view)
+    return NodePage(nodes=tuple(found), is_last=True)
+
+
 def node_view(slot: Slot, jobs: Collection[Job], closed: Set[str], conditions: Mapping[str, Condition]) -> NodeView:
     """One node. `jobs` are those that hold resources on it, `closed` the GPUs that are reserved."""
     node = slot.node

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic_core import to_json
 
-from corral.control.fleet.node_views import GpuView, NodeView
+from corral.control.fleet.node_views import GpuView, NodePage, NodeView, node_page
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import Caller
 from corral.control.people.permissions import may_see_job
@@ -31,24 +30,9 @@ MAX_GPUS = 5_000
 MOST_KEPT = 100_000
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MapPage:
-    """Nodes in their order, and whether there are more behind them."""
-
-    nodes: tuple[NodeView, ...]
-    is_last: bool
-
-
-def map_page(state: State, now: float, after: str | None = None, limit: int = MAX_GPUS) -> MapPage:
+def map_page(state: State, now: float, after: str | None = None, limit: int = MAX_GPUS) -> NodePage:
     """The nodes behind one, or the first ones: as many as have so many GPUs, but at least one."""
-    found: list[NodeView] = []
-    gpus = 0
-    for view in state.fleet(now).behind(after):
-        if found and gpus + len(view.gpus) > limit:
-            return MapPage(nodes=tuple(found), is_last=False)
-        gpus += len(view.gpus)
-        found.append(view)
-    return MapPage(nodes=tuple(found), is_last=True)
+    return node_page(state.fleet(now).behind(after), gpus=limit)
 
 
 class NodeColumns(NamedTuple):
@@ -110,7 +94,7 @@ def _columns_of(node: NodeView) -> NodeColumns:
     )
 
 
-def map_of(page: MapPage, kept: MapColumns, measured: ReadingsAt, caller: Caller, now: float) -> bytes:
+def map_of(page: NodePage, kept: MapColumns, measured: ReadingsAt, caller: Caller, now: float) -> bytes:
     """JSON of a `GpuMapView`."""
     nodes = kept.of(page.nodes)
     columns: list[list[Any]] = [

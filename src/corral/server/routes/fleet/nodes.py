@@ -17,6 +17,7 @@ from corral.control.fleet.draining import drains
 from corral.control.fleet.draining.drain_preview import drain_preview
 from corral.control.fleet.live_fleet import GpuCounts
 from corral.control.fleet.node_views import GpuView as FleetGpu
+from corral.control.fleet.node_views import NodePage, node_page
 from corral.control.fleet.node_views import NodeView as FleetNode
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import Caller
@@ -27,7 +28,7 @@ from corral.server.fleet.gpu_map import MAX_GPUS, map_of, map_page
 from corral.server.fleet.summary import counted_jobs, firing_alerts, installation_now, overview_of
 from corral.server.http.cluster_choice import check_cluster
 from corral.server.http.context import ServerContext
-from corral.server.http.paging import Cursor, Limit, cursor_of, page_from, page_of
+from corral.server.http.paging import Cursor, Limit, cursor_of, page_from, page_of, write_cursor
 from corral.server.http.query_times import time_of
 from corral.server.http.strict_route import problems, resource_router
 from corral.server.schemas.base import ListView, number, rfc3339
@@ -46,6 +47,8 @@ from corral.server.schemas.fleet.nodes import (
 )
 
 router = resource_router("", "fleet")
+#: GPUs of the nodes on a page of nodes, which is then smaller than a megabyte, and made in less than 50 ms.
+LISTED_GPUS = 1000
 #: Nodes of one preview.
 MOST_PREVIEWED = 1000
 #: Tried after all others: the id of a GPU may have slashes, so this route takes every path below /gpus.
@@ -87,13 +90,15 @@ async def list_clusters(
 async def list_nodes(
     caller: AnyCaller, context: Context, limit: Limit = 50, cursor: Cursor = None
 ) -> ListView[NodeView]:
-    """Nodes with state, capacity, free resources and labels."""
+    """Nodes with state, capacity, free resources and labels. A page ends early if its nodes have many GPUs."""
     place = cursor_of(cursor, str)
-    found = await context.inspect(_nodes_after, place[0] if place is not None else None, limit + 1, context.clock.now())
-    page = page_from(found, key=lambda view: (view.node.id,), limit=limit)
-    measured, hosts = measured_now(context), context.readings.hosts(context.clock.now())
-    items = [node_view(view, measured, caller, hosts) for view in page.items]
-    return ListView(items=items, next_cursor=page.next_cursor)
+    now = context.clock.now()
+    page = await context.inspect(nodes_after, place[0] if place is not None else None, limit, now)
+    measured, hosts = measured_now(context), context.readings.hosts(now)
+    return ListView(
+        items=[node_view(view, measured, caller, hosts) for view in page.nodes],
+        next_cursor=None if page.is_last else write_cursor((page.nodes[-1].node.id,)),
+    )
 
 
 @router.get("/nodes/{node}", operation_id="get_node", responses=problems(404))
@@ -162,10 +167,16 @@ async def remove_node(node: str, caller: Operator, context: Context) -> Response
 
 
 @router.get("/gpus", operation_id="list_gpus", responses=problems())
-async def list_gpus(caller: AnyCaller, context: Context, limit: Limit = 50, cursor: Cursor = None) -> ListView[GpuView]:
-    """GPUs with health, owner jobs and latest readings; filters by node, model and state."""
+async def list_gpus(
+    caller: AnyCaller,
+    context: Context,
+    pool: Annotated[str | None, Query(max_length=253, description="Only the GPUs of this pool.")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> ListView[GpuView]:
+    """GPUs with health, jobs and latest readings."""
     place = cursor_of(cursor, str, int, str)
-    found = await context.inspect(_gpus_after, place, limit + 1, context.clock.now())
+    found = await context.inspect(gpus_after, place, limit + 1, context.clock.now(), pool)
     page = page_from(found, key=_gpu_key, limit=limit)
     measured = measured_now(context)
     return ListView(items=[gpu_view(view, measured, caller) for view in page.items], next_cursor=page.next_cursor)
@@ -283,8 +294,10 @@ def _clusters(state: State, names: Sequence[str], now: float) -> dict[str, _Clus
     }
 
 
-def _nodes_after(state: State, name: str | None, count: int, now: float) -> list[FleetNode]:
-    return [_with_drain(state, view) for view in islice(state.fleet(now).after(name), count)]
+def nodes_after(state: State, name: str | None, limit: int, now: float) -> NodePage:
+    """A page of the list of nodes, behind a name."""
+    views = (_with_drain(state, view) for view in state.fleet(now).after(name))
+    return node_page(views, gpus=LISTED_GPUS, nodes=limit)
 
 
 def _with_drain(state: State, view: FleetNode) -> FleetNode:
@@ -297,12 +310,15 @@ def _node_now(state: State, node_id: str, now: float) -> FleetNode | None:
     return None if view is None else _with_drain(state, view)
 
 
-def _gpus_after(state: State, place: tuple[str, int, str] | None, count: int, now: float) -> list[FleetGpu]:
-    """The GPUs behind a place, by node, index and id."""
+def gpus_after(
+    state: State, place: tuple[str, int, str] | None, count: int, now: float, pool: str | None = None
+) -> list[FleetGpu]:
+    """The GPUs behind a place, by node, index and id; with a pool only its own."""
     fleet = state.fleet(now)
     rest = [] if place is None else [fleet.view(place[0])]
     behind = chain((view for view in rest if view is not None), fleet.after(place[0] if place is not None else None))
-    ordered = (gpu for view in behind for gpu in sorted(view.gpus, key=_gpu_key))
+    shown = ([gpu for gpu in view.gpus if pool is None or gpu.gpu.pool == pool] for view in behind)
+    ordered = (gpu for gpus in shown for gpu in sorted(gpus, key=_gpu_key))
     return list(islice((gpu for gpu in ordered if place is None or _gpu_key(gpu) > place), count))
 
 
