@@ -12,7 +12,14 @@ from dataclasses import dataclass
 from corral.core.fleet.resources import grant_on
 from corral.core.model import WHOLE, Allocation, Job, JobKind, JobState
 from corral.core.reports.analysis.model import HOUR, AnalysisInput, DefragmentationPlan, FreedNode, Move
-from corral.core.reports.analysis.present_fleet import fleet_now, free_on, gpu_domains, unreserved, waiting_jobs
+from corral.core.reports.analysis.present_fleet import (
+    fleet_now,
+    fleet_seen,
+    free_on,
+    gpu_domains,
+    unreserved,
+    waiting_jobs,
+)
 from corral.core.scheduling.placement.search import choose_gpus, find_place, has_cpu_and_memory
 from corral.core.snapshot.node_index import Domain, DomainIndex, Fleet, Slot, places
 
@@ -24,7 +31,7 @@ def plan_everywhere(seen: AnalysisInput) -> DefragmentationPlan:
     """The moves of all pools and models together, with a common limit."""
     plans: list[DefragmentationPlan] = []
     left = seen.rules.most_moves
-    for domain in gpu_domains(fleet_now(seen)):
+    for domain in gpu_domains(fleet_seen(seen)):
         plan = plan_moves(seen, domain, most_moves=left)
         left -= len(plan.moves)
         plans.append(plan)

@@ -8,7 +8,7 @@ from corral.core.model import Job
 from corral.core.reports.analysis.defragmentation import plan_moves
 from corral.core.reports.analysis.model import AnalysisInput, DefragmentationPlan, Finding, FindingKind
 from corral.core.reports.analysis.present_fleet import (
-    fleet_now,
+    fleet_seen,
     free_on,
     gpu_domains,
     typical_sizes,
@@ -20,7 +20,7 @@ from corral.core.snapshot.node_index import Domain, DomainIndex, Fleet, places
 
 
 def find(seen: AnalysisInput) -> list[Finding]:
-    fleet = fleet_now(seen)
+    fleet = fleet_seen(seen)
     found = []
     for domain in gpu_domains(fleet):
         index = fleet.domains[domain]

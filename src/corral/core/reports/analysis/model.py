@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any, TypeVar
 
 from corral.core.alerts.model import Severity
 from corral.core.model import WHOLE, Allocation, Gpu, Job, JobKind, JobState, Node, Queue
 from corral.core.monitoring.attempt_usage import IDLE_UTILIZATION, NOTHING_MEASURED, Measured
+
+Value = TypeVar("Value")
 
 HOUR = 3600.0
 
@@ -134,8 +137,16 @@ class AnalysisInput:
     recent_seconds: float = 1800.0
     packages: tuple[PackageSize, ...] = ()
     rules: AnalysisRules = AnalysisRules()
-    #: a cache of `waiting_in`
+    #: caches: of `waiting_in`, and of values that several findings read
     _waiting: dict[str, list[Job]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _kept: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def once(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        """The value of that key, which is made at the first call. Callers must not change it."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        value: Value = self._kept[key]
+        return value
 
     def waiting_in(self, pool: str) -> Sequence[Job]:
         """Jobs that wait for GPUs of the pool, the oldest first. All pools are looked through once."""

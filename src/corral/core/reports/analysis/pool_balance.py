@@ -13,7 +13,7 @@ from corral.core.alerts.model import Severity
 from corral.core.model import WHOLE
 from corral.core.quantities import format_duration
 from corral.core.reports.analysis.model import AnalysisInput, Finding, FindingKind
-from corral.core.reports.analysis.present_fleet import fleet_now, free_on, gpu_domains, waiting_jobs
+from corral.core.reports.analysis.present_fleet import fleet_seen, free_on, gpu_domains, waiting_jobs
 from corral.core.snapshot.node_index import Domain, Fleet, places
 
 
@@ -47,7 +47,7 @@ class _Side:
 
 
 def find(seen: AnalysisInput) -> list[Finding]:
-    fleet = fleet_now(seen)
+    fleet = fleet_seen(seen)
     sides = [_side(seen, fleet, domain) for domain in gpu_domains(fleet)]
     found = []
     spared = {side.domain: side.spares for side in sides}

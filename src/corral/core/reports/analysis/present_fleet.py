@@ -10,6 +10,11 @@ from corral.core.reports.analysis.model import AnalysisInput
 from corral.core.snapshot.node_index import Domain, Fleet, Slot
 
 
+def fleet_seen(seen: AnalysisInput) -> Fleet:
+    """The fleet with the present allocations, which all readers share."""
+    return seen.once("fleet", lambda: fleet_now(seen))
+
+
 def fleet_now(seen: AnalysisInput) -> Fleet:
     """A new fleet with the present allocations, which the caller may change."""
     fleet = Fleet(seen.nodes)
@@ -37,7 +42,10 @@ def gpu_domains(fleet: Fleet) -> list[Domain]:
 def waiting_jobs(seen: AnalysisInput, domain: Domain) -> list[Job]:
     """Jobs that wait for GPUs of this pool and model, the oldest first."""
     pool, model = domain
-    return [job for job in seen.waiting_in(pool) if not job.request.models or model in job.request.models]
+    return seen.once(
+        ("waiting", domain),
+        lambda: [job for job in seen.waiting_in(pool) if not job.request.models or model in job.request.models],
+    )
 
 
 def typical_sizes(seen: AnalysisInput, domain: Domain) -> list[int]:

@@ -12,8 +12,9 @@ import pytest
 from corral.core.alerts.model import Severity
 from corral.core.model import Gpu, Job, JobKind, Node, Queue
 from corral.core.monitoring.attempt_usage import Measured
-from corral.core.reports.analysis import FINDERS, analyse
+from corral.core.reports.analysis import FINDERS, analyse, present_fleet
 from corral.core.reports.analysis.model import AnalysisInput, Finding, FindingKind, PackageSize, UsageLine
+from corral.core.snapshot.node_index import Fleet
 from tests.unit.core.builders import node, running, waiting
 
 HOUR = 3600.0
@@ -450,3 +451,20 @@ def test_the_console_names_every_number_of_a_finding() -> None:
     texts = root / "console" / "src" / "pages" / "reports" / "analysis" / "findings.texts.ts"
     named = set(re.findall(r"^  ([a-z0-9_]+): \[", texts.read_text(encoding="utf-8"), re.MULTILINE))
     assert names <= named, f"add to findings.texts.ts: {sorted(names - named)}"
+
+
+def test_an_analysis_makes_the_fleet_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes half a second with 12,500 nodes, and two findings read it."""
+    made: list[Fleet] = []
+
+    def noted(nodes: tuple[Node, ...]) -> Fleet:
+        made.append(Fleet(nodes))
+        return made[-1]
+
+    monkeypatch.setattr(present_fleet, "Fleet", noted)
+    whole = seen(node("n1", gpus=4), node("n2", gpus=4), running(1, {"n1": (0, 1, 2, 3)}), waiting(2, gpus=2))
+    assert analyse(whole) == analyse(replace(whole))
+    assert len(made) == 2, "one for each analysis"
+    assert present_fleet.waiting_jobs(whole, ("default", "A10")) is present_fleet.waiting_jobs(
+        whole, ("default", "A10")
+    )
