@@ -84,13 +84,22 @@ class BatchStatement(_Compiled):
         return changed
 
 
-class ValueStatement(_Compiled):
+class RowStatement(_Compiled):
+    """A statement that returns one row, or none. Values are those of the driver: SQLite has integers for truth values,
+    and no text is replaced."""
+
+    def run(self, connection: Connection, *row: Any) -> Row | None:
+        sql, arrange = self._compiled_for(connection.dialect.name)
+        with closing(execute_by_driver(connection, sql, row if arrange is None else arrange(row))) as cursor:
+            found: Row | None = cursor.fetchone()
+        return found
+
+
+class ValueStatement(RowStatement):
     """A statement that returns one value."""
 
     def run(self, connection: Connection, *row: Any) -> Any:
-        sql, arrange = self._compiled_for(connection.dialect.name)
-        with closing(execute_by_driver(connection, sql, row if arrange is None else arrange(row))) as cursor:
-            (value,) = cursor.fetchone()
+        (value,) = super().run(connection, *row) or ()
         return value
 
 

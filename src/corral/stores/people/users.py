@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, bindparam, delete, select, update
 
 from corral.control.ports import NameTaken, StoreConflict
 from corral.control.records import (
@@ -22,10 +22,11 @@ from corral.core.people.quota import Quota
 from corral.core.storage.volumes import VolumeType
 from corral.stores.database import row_codec
 from corral.stores.database.rows import readable
-from corral.stores.database.statements import insert_into, replace_rows, upsert
+from corral.stores.database.statements import RowStatement, insert_into, replace_rows, upsert
 from corral.stores.schema.tables import group_rows, permission_group_rows, quota_rows, user_rows, volume_quota_rows
 
 _SAVE_QUOTA = upsert(quota_rows)
+_USER = RowStatement(lambda _: select(user_rows).where(user_rows.c.name == bindparam("user_name")), ["user_name"])
 
 
 class SqlPeopleTable:
@@ -39,7 +40,8 @@ class SqlPeopleTable:
         return readable(self._connection, "users", rows, _user_of)
 
     def user(self, name: str) -> UserRecord | None:
-        row = self._connection.execute(select(user_rows).where(user_rows.c.name == name)).first()
+        # By the driver: each request that changes something looks its caller up.
+        row = _USER.run(self._connection, row_codec.storable(name))
         return None if row is None else _user_of(row)
 
     def add_user(self, user: UserRecord) -> None:
@@ -170,18 +172,20 @@ def _user_row(user: UserRecord) -> dict[str, Any]:
 
 
 def _user_of(row: Any) -> UserRecord:
+    name, role, password_hash, must_change_password, disabled, created_at, group, *others = row
+    permission_group, display_name, email, provider, subject, last_seen_at = others
     return UserRecord(
-        name=row.name,
-        role=Role(row.role),
-        password_hash=row.password_hash,
-        must_change_password=row.must_change_password,
-        disabled=row.disabled,
-        created_at=row.created_at,
-        group=row.group_name,
-        permission_group=row.permission_group,
-        display_name=row.display_name,
-        email=row.email,
-        provider=row.provider,
-        subject=row.subject,
-        last_seen_at=row.last_seen_at,
+        name=name,
+        role=Role(role),
+        password_hash=password_hash,
+        must_change_password=bool(must_change_password),
+        disabled=bool(disabled),
+        created_at=created_at,
+        group=group,
+        permission_group=permission_group,
+        display_name=display_name,
+        email=email,
+        provider=provider,
+        subject=subject,
+        last_seen_at=last_seen_at,
     )
