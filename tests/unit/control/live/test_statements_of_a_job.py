@@ -94,7 +94,7 @@ def test_each_transaction_of_a_job_takes_few_statements_however_many_jobs_share_
 
 
 def test_a_job_needs_no_statement_that_is_built_by_sqlalchemy(desk: Desk) -> None:
-    """Its context and its result take four times as long as the statement: a submission looked its caller up so."""
+    """A context and a result for each statement take ten times as long as the statement itself."""
     desk.do(create_user, ROOT, "ann")
     writer: Any = desk.store._database.writer  # type: ignore[attr-defined]
     built: list[str] = []

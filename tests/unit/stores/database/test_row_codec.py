@@ -98,3 +98,12 @@ def test_specs_of_tasks_from_earlier_versions() -> None:
     spec = JobSpec(command=("hold",), labels={"kept": "yes"}, task="exp", task_mode="auto")
     assert row_codec.decode_spec(stored) == spec
     assert row_codec.decode_spec(row_codec.encode_spec(spec)) == spec
+
+
+def test_equal_requests_are_one_object() -> None:
+    """200,000 waiting jobs have a few requests."""
+    request = Request(gpus=2, models=("A100", "H100"), labels=(("rack", "r1"),), cpu_milli=4000)
+    text = row_codec.to_json(row_codec.dump_request(request))
+    first, second = (row_codec.load_request(row_codec.from_json(text)) for _ in range(2))
+    assert first is second
+    assert first == request
