@@ -83,4 +83,4 @@ class BackfillRules:
 
 #: The rules of a new installation. Chosen by measurements on real weeks: docs/measurements/real-weeks.md.
 DEFAULT_PREEMPTION = PreemptionRules(enabled=True, patience_seconds=300.0, gang_patience_seconds=4 * 3600.0)
-DEFAULT_BACKFILL = BackfillRules(protected=1, hold_after_seconds=7 * 86_400.0, slack=3.0)
+DEFAULT_BACKFILL = BackfillRules(protected=1, hold_after_seconds=7 * 86_400.0)

@@ -79,7 +79,7 @@ class SchedulingSettings(Section):
     hold_after_hours: Annotated[float, Field(ge=0, le=8760)] = 168.0
     #: until a single-node job has waited for so many times as long as its time limit, jobs behind may delay its planned
     #: start; 0: never
-    backfill_slack: Annotated[float, Field(ge=0, le=1000)] = 3.0
+    backfill_slack: Annotated[float, Field(ge=0, le=1000)] = 0.0
     #: predicted run time of a job without a time limit and without similar completed jobs
     unknown_run_hours: Annotated[float, Field(gt=0, le=8760)] = 1.0
     #: smallest share of a GPU that a job may request, so that one GPU is not split into thousands of shares
