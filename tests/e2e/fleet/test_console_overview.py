@@ -77,7 +77,7 @@ def test_the_figures_are_those_of_the_server(visit: Visit, server: CorralServer,
     expect(figure("Waiting")).to_contain_text(f"{now['queued']} job")
     expect(page.get_by_text("3 nodes · 6 GPUs")).to_be_visible()
     queue = region(page, "Next in the queue")
-    expect(queue).to_contain_text(reason)
+    expect(queue).to_contain_text(reason[0].upper() + reason[1:])
     expect(queue.get_by_role("link", name="moe-waits")).to_have_attribute("href", f"/jobs/{work.waiting}")
     expect(region(page, "GPUs by user")).to_contain_text("ann2")
     kinds = page.get_by_role("table", name="Resources")

@@ -87,6 +87,11 @@ class Places:
         text = page.get_by_text(re.compile(r"\d+ GPUs?, \d+ free")).first.inner_text()
         return float(re.search(r"(\d+) free", text)[1])  # type: ignore[index]
 
+    def head(self, path: str, pattern: str) -> float:
+        """A figure beside the title of a page."""
+        text = self.console.open(path).get_by_role("main").get_by_text(re.compile(pattern)).first.inner_text()
+        return float(re.search(pattern, text)[1])  # type: ignore[index]
+
     def bell(self) -> float:
         label = self.console.open("/", "Overview").get_by_role("link", name=re.compile(r"\d+ alerts? fires?|No alert"))
         return first_number(label.first.get_attribute("aria-label") or "")
@@ -111,6 +116,7 @@ NUMBERS: Mapping[str, Mapping[str, Callable[[Places], float]]] = {
         "corral status": lambda at: at.shell.read("status")["free_gpus"],
         "page of nodes": lambda at: at.column("/nodes", "Nodes", "Free"),
         "page of pools": lambda at: at.column("/pools", "Pools", "Free"),
+        "head of the page of GPUs": lambda at: at.head("/gpus", r"(\d+) free"),
         "board of pools": lambda at: at.pool_board(),
     },
     "held GPUs": {
@@ -124,6 +130,7 @@ NUMBERS: Mapping[str, Mapping[str, Callable[[Places], float]]] = {
         "corral group ls": lambda at: sum(group["gpus_held"] for group in at.shell.read("group", "ls")["items"]),
         "tile": lambda at: at.tile("GPUs in use"),
         "page of groups": lambda at: at.column("/groups", "Groups", "GPUs held"),
+        "page of queues": lambda at: at.column("/queues", "Queue settings", "GPUs held"),
     },
     "GPUs that waiting jobs ask for": {
         "groups": lambda at: at.total("/groups", "gpus_asked"),
@@ -138,7 +145,31 @@ NUMBERS: Mapping[str, Mapping[str, Callable[[Places], float]]] = {
         "metric": lambda at: at.metric("corral_jobs", state="queued"),
         "metric of queues": lambda at: at.metric("corral_queue_length"),
         "corral status": lambda at: at.shell.read("status")["queued_tasks"],
+        "counts of jobs": lambda at: at.got("/jobs:counts")["by_state"]["queued"],
+        "pools": lambda at: at.total("/pools", "queued"),
         "tile": lambda at: at.tile("Waiting"),
+        "page of queues": lambda at: at.column("/queues", "Queue settings", "Waiting"),
+        "head of the page of the queue": lambda at: at.head("/queue", r"(\d+) waiting"),
+    },
+    "running jobs": {
+        "overview": lambda at: at.got("/overview")["running"],
+        "jobs": lambda at: len(at.got("/jobs", state="running", limit=200)["items"]),
+        "counts of jobs": lambda at: at.got("/jobs:counts")["by_state"]["running"],
+        "panel": lambda at: at.panel("running"),
+        "pools": lambda at: at.total("/pools", "running"),
+        "metric": lambda at: at.metric("corral_jobs", state="running"),
+        "page of queues": lambda at: at.column("/queues", "Queue settings", "Running"),
+        "head of the page of the queue": lambda at: at.head("/queue", r"(\d+) running"),
+    },
+    "GPUs": {
+        "overview": lambda at: at.got("/overview")["gpus"],
+        "nodes": lambda at: at.total("/nodes", "gpus_total"),
+        "pools": lambda at: at.total("/pools", "gpus_total"),
+        "gpus": lambda at: len(at.items("/gpus")),
+        "map": lambda at: len(at.got("/gpus/map")["gpus"]["id"]),
+        "metric": lambda at: at.metric("corral_gpus"),
+        "head of the overview": lambda at: at.head("/", r"(\d+) GPUs"),
+        "head of the page of GPUs": lambda at: at.head("/gpus", r"(\d+) GPUs"),
     },
     "firing alerts": {
         "overview": lambda at: sum(at.got("/overview")["alerts"].values()),

@@ -15,7 +15,7 @@ test("a detail is one line of words: no JSON, no empty values, and units", () =>
   expect(said({ queue: "default", waited_seconds: 5 }, "zh")).toBe("队列 default · 等待 5 秒");
 });
 
-test("what was changed is told apart from the rest", () => {
+test("changes are separated from the other fields", () => {
   const detail = { priority: { was: 5, is: 3 }, changed: ["note"], note: "new" };
   expect(differences(detail)).toEqual([{ field: "priority", before: 5, after: 3 }]);
   expect(facts(detail)).toEqual([{ field: "note", value: "new", isChanged: true }]);
