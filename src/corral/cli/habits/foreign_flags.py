@@ -126,6 +126,6 @@ QUESTION_FLAGS = dict.fromkeys(("-f", "--force"), (("--yes", "Use -y to skip the
 
 
 def hint_for(option: str, known: Collection[str]) -> str:
-    """What to type instead of an option of another tool, in a command with the `known` options; or an empty text."""
+    """Advice for an option of another tool, in a command with the `known` options; empty if there is none."""
     foreign = {**FOREIGN_FLAGS, **QUESTION_FLAGS}.get(option, ())
     return next((text for needed, text in foreign if needed in known), "")
