@@ -1482,7 +1482,7 @@ export interface paths {
         };
         /**
          * List Gpus
-         * @description GPUs with health, owner jobs and latest readings; filters by node, model and state.
+         * @description GPUs with health, jobs and latest readings.
          */
         get: operations["list_gpus"];
         put?: never;
@@ -2910,7 +2910,7 @@ export interface paths {
         };
         /**
          * List Nodes
-         * @description Nodes with state, capacity, free resources and labels.
+         * @description Nodes with state, capacity, free resources and labels. A page ends early if its nodes have many GPUs.
          */
         get: operations["list_nodes"];
         put?: never;
@@ -27497,6 +27497,8 @@ export interface operations {
     list_gpus: {
         parameters: {
             query?: {
+                /** @description Only the GPUs of this pool. */
+                pool?: string | null;
                 /** @description Items on a page. */
                 limit?: number;
                 /** @description `next_cursor` of the page before. */
