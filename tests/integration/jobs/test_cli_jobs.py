@@ -237,7 +237,7 @@ def test_filters_narrow_the_list(operator: Person, maria: Person) -> None:
     assert operator.read("jobs", "--state", "running", "--name", "filter-")["items"] == []
     cut = operator.run("jobs", "--name", "filter-", "--limit", "2", code=0)
     assert len(cut.out.splitlines()) == 3
-    assert "Only the newest 2 jobs are shown" in cut.err
+    assert "Shown: the newest 2 jobs" in cut.err
     assert operator.run("jobs", "--state", "flying", code=2).err.startswith("Error: --state")
     operator.ok("rm", "-y", *ids, mine)
 

@@ -229,7 +229,7 @@ def test_a_tunnel_leads_to_ports_of_the_job_and_to_no_others(
             refused = ann.run("tunnel", demo["job_id"], str(port), "--local", "0")
             assert refused.code == 1
             assert "no program of the job listens" in refused.err
-    assert bob.run("tunnel", demo["job_id"], "8080").code == 1
+    assert bob.run("tunnel", demo["job_id"], "8080").code == 4
 
     served = free_port()
     job = ann.submit("--name", "plain", "--", sys.executable, "-m", "http.server", "--bind", "127.0.0.1", str(served))

@@ -114,8 +114,7 @@ def jobs(
     now = terminal.now()
     terminal.table(TITLES, found, lambda job: job_row(job, now), empty=empty)
     if more:
-        shown = "job is" if limit == 1 else f"{limit} jobs are"
-        terminal.note(f"Only the newest {shown} shown. More: --limit {limit * 4}")
+        terminal.note(f"Shown: the newest {formats.count(limit, 'job')}. More: --limit {limit * 4}")
 
 
 def _users(named: Sequence[str], *, mine: bool, all_users: bool) -> list[str]:
