@@ -13586,7 +13586,7 @@ export interface components {
             priority: number;
             /** Queued At */
             queued_at: string | null;
-            /** @description The first reason that holds the job; null if the caller may not see the job, or it has just started. */
+            /** @description The first reason that holds the job; null if there is none, or the caller may not see the job. */
             reason: components["schemas"]["ReasonView"] | null;
             /** Score */
             score: number | null;

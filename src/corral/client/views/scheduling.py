@@ -101,7 +101,7 @@ class NextJobView(TypedDict):
     planned_start: str | None
     #: Estimated start; null while no estimate exists.
     estimated_start: EstimatedStartView | None
-    #: The first reason that holds the job; null if the caller may not see the job, or it has just started.
+    #: The first reason that holds the job; null if there is none, or the caller may not see the job.
     reason: ReasonView | None
 
 

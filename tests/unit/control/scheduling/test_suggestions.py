@@ -16,7 +16,7 @@ from corral.control.scheduling.suggestions import MOST_TRIED, Outcome, Suggestio
 from corral.control.system.policies import Policies, ScalingPolicy
 from corral.core.model import Blocking, JobState, Queue, Request
 from corral.core.scheduling.explain.advice import Operation
-from corral.core.snapshot.installation import Limits, ScalingRules
+from corral.core.snapshot.installation import BackfillRules, Limits, ScalingRules
 from tests.unit.control.fresh_stores import FreshStores
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 from tests.unit.core.builders import node
@@ -112,7 +112,7 @@ def test_a_promised_start_can_come_earlier(store: Store) -> None:
 
 
 def test_why_has_the_soonest_and_the_latest_start(store: Store) -> None:
-    desk = Desk(store, nodes=(node("n1", 4),))
+    desk = Desk(store, Policies(backfill=BackfillRules(protected=1, slack=3.0)), nodes=(node("n1", 4),))
     desk.started(draft("running", gpus=3, time_limit_seconds=HOUR))
     [job] = desk.submit(draft("waits", gpus=4, time_limit_seconds=HOUR))
     desk.cycle()

@@ -18,7 +18,6 @@ import classes from "@/pages/fleet/overview/Overview.module.css";
 import { Quota } from "@/pages/fleet/overview/Quota";
 import { Tiles } from "@/pages/fleet/overview/Tiles";
 import { Users } from "@/pages/fleet/overview/Users";
-import { Waiting } from "@/pages/fleet/overview/Waiting";
 import { texts } from "@/pages/fleet/overview/texts";
 import { PageHeader } from "@/parts/PageHeader";
 import { ProblemNote } from "@/parts/ProblemNote";
@@ -31,6 +30,8 @@ const ClusterHealth = lazy(() => import("@/parts/ClusterHealth"));
 const FirstSteps = lazy(() => import("@/pages/fleet/overview/FirstSteps"));
 // Below the first screen.
 const ResourcePanel = lazy(() => import("@/parts/ResourcePanel"));
+// The sentences of reasons are below the first screen.
+const Waiting = lazy(() => import("@/pages/fleet/overview/Waiting"));
 const Trends = lazy(() => import("@/pages/fleet/overview/Trends"));
 
 export default function OverviewPage() {
@@ -87,7 +88,9 @@ export default function OverviewPage() {
         </div>
         <div className={classes.column}>
           {isOperator && <Alerts />}
-          <Waiting />
+          <Suspense fallback={<Skeleton h={220} />}>
+            <Waiting />
+          </Suspense>
           {!isOperator && <Quota />}
           <Users data={here} />
           <Suspense fallback={<Skeleton h={220} />}>

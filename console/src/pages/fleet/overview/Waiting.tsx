@@ -21,7 +21,7 @@ type Waiter = Schema<"NextJobView">;
 
 const JOBS = 6;
 
-export const Waiting = memo(function Waiting() {
+export default memo(function Waiting() {
   const t = useTexts(texts);
   const cluster = useCluster();
   const searchFor = useClusterSearch();

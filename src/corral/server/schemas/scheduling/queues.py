@@ -115,7 +115,7 @@ class OrderedJobView(View):
 
 class NextJobView(OrderedJobView):
     reason: ReasonView | None = Field(
-        description="The first reason that holds the job; null if the caller may not see it, or it has just started."
+        description="The first reason that holds the job; null if there is none, or the caller may not see the job."
     )
 
 
