@@ -49,10 +49,11 @@ def problem(answer: httpx.Response, status: int) -> dict[str, Any]:
 
 
 def dump(server: CorralServer) -> str:
-    """Everything in the store, as text, except for when credentials were last used, which the server stores once a
-    minute."""
+    """Everything in the store, as text, except for when credentials were last used and users last seen, which the
+    server stores once a minute."""
     stored = sqlite3.connect(f"file:{server.home / 'corral.db'}?mode=ro", uri=True)
     with closing(stored), closing(sqlite3.connect(":memory:")) as copy:
         stored.backup(copy)
         copy.execute("UPDATE credentials SET last_used_at = NULL")
+        copy.execute("UPDATE users SET last_seen_at = NULL")
         return "\n".join(copy.iterdump())

@@ -59,7 +59,8 @@ def test_a_pool_is_created_with_its_gpus_and_several_are_deleted_at_once(visit: 
     page.get_by_role("button", name=re.compile("All 4 free of .*")).first.click()
     expect(page.get_by_role("status").filter(has_text="4 GPUs chosen")).to_be_visible()
     # A pool has one model: the other node is not offered any more.
-    expect(page.get_by_role("dialog").get_by_role("group")).to_have_count(1)
+    nodes = page.get_by_role("dialog").get_by_role("group", name="GPUs").get_by_role("group")
+    expect(nodes).to_have_count(1)
     page.get_by_role("dialog").get_by_role("checkbox").first.uncheck()
     page.get_by_role("button", name="Create", exact=True).click()
     expect(page.get_by_role("row").filter(has_text="vision").first).to_contain_text("0 of 3")

@@ -301,7 +301,7 @@ def test_all_policies_are_compared_with_a_recommendation(lived: tuple[Person, Pe
 def test_wrong_words_are_explained(lived: tuple[Person, Person, list[str]]) -> None:
     operator, ann, _ = lived
     for args, words in (
-        ((), "nothing is changed"),
+        ((), "a simulation needs a change"),
         (("--nodes", "2x8"), "adds no nodes"),
         (("--quota", "ann"), "is not NAME:VALUE"),
         (("--guarantee", "default:many"), "is not a whole number"),

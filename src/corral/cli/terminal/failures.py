@@ -109,7 +109,8 @@ def explained_for(error: ClientError, ctx: Any) -> ClientError:
 def check_arguments(ctx: Any) -> None:
     """Raises WrongUsage for an argument that is an empty text: a variable of a script that is not set."""
     for param in ctx.command.params:
-        if param.param_type_name == "argument" and ctx.params.get(param.name) == "":
+        is_default = ctx.get_parameter_source(param.name).name != "COMMANDLINE"
+        if param.param_type_name == "argument" and ctx.params.get(param.name) == "" and not is_default:
             raise WrongUsage(f"{flag_of(param)} is empty")
 
 
