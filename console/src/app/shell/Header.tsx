@@ -27,12 +27,7 @@ export function Header() {
   return (
     <Group flex={1} miw={0} justify="space-between" wrap="nowrap" gap="xs">
       <ClusterSwitch w={170} visibleFrom="sm" />
-      <UnstyledButton
-        className={classes.search}
-        onClick={() => palette.open()}
-        aria-keyshortcuts="Control+K"
-        aria-label={t("search")}
-      >
+      <UnstyledButton className={classes.search} onClick={() => palette.open()} aria-keyshortcuts="Control+K">
         <Search size={15} aria-hidden />
         <Text size="sm" truncate flex={1} className={classes.searchText}>
           {t("search")}
