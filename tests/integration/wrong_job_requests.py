@@ -265,7 +265,7 @@ WRONG_ABOUT_JOBS: list[tuple[str, str, Any, int, str]] = [
     ("POST", "/me/tokens", {"name": "t", "expires_in_days": 0}, 422, "expires_in_days"),
     ("DELETE", "/me/tokens/none", None, 404, "id"),
     # tasks
-    ("POST", "/tasks", {"task": "a b"}, 422, "name"),
+    ("POST", "/tasks", {"task": "a b"}, 422, "task"),
     ("POST", "/tasks", {"task": "big", "gpus": 7}, 409, "gpus"),
     ("POST", "/tasks", {"task": "none", "gpus": 0}, 422, "gpus"),
     ("POST", "/tasks/none/program", {}, 404, "task"),

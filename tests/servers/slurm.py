@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import socket
@@ -379,7 +380,10 @@ PartitionName=batch Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 
     def _holds_gpus(self) -> bool:
         used = self.run("sinfo", "-h", "-N", "-O", "GresUsed:100").split()
-        return any(not word.partition("(")[0].endswith(":0") for word in used)
+        if any(not word.partition("(")[0].endswith(":0") for word in used):
+            return True
+        # Slurm 22.05 may count GPUs of an ended job here only.
+        return "gres/gpu" in "".join(re.findall(r"AllocTRES=(\S*)", self.run("scontrol", "show", "nodes", "-o")))
 
     def _withheld(self) -> list[str]:
         return sorted(set(self.run("sinfo", "-h", "-N", "-t", "drain,down", "-o", "%N").split()))

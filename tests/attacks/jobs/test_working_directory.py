@@ -47,4 +47,6 @@ def test_a_module_in_the_working_directory_is_not_loaded(worker_id: str, tmp_pat
 
 
 def test_workers_of_the_server_do_not_look_into_the_working_directory() -> None:
-    assert [str(path) for path in SOURCES.rglob("*.py") if UNSAFE.search(path.read_text())] == []
+    # Presets are programs of jobs: they run in the directory of their job, as its account.
+    programs = [path for path in SOURCES.rglob("*.py") if SOURCES / "presets" not in path.parents]
+    assert [str(path) for path in programs if UNSAFE.search(path.read_text())] == []

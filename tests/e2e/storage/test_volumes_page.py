@@ -58,9 +58,9 @@ def test_a_volume_is_made_grown_shared_and_deleted(visit: Visit, server: CorralS
     expect(drawer.get_by_text("2 to 63 letters, digits, - and _ (this has 9)")).to_be_visible()
     drawer.get_by_label("Name").fill("weights")
     drawer.get_by_role("radio", name="block").click()
-    drawer.get_by_label("Size").fill("20GiB")
+    drawer.get_by_role("textbox", name="Size").fill("20GiB")
     expect(drawer.get_by_text("You ask for 20 GiB, but your quota leaves 10 GiB of 10 GiB")).to_be_visible()
-    drawer.get_by_label("Size").fill("4GiB")
+    drawer.get_by_role("textbox", name="Size").fill("4GiB")
     expect(drawer.get_by_text("0 B held + 4 GiB of 10 GiB")).to_be_visible()
     drawer.get_by_role("button", name="Create").click()
     expect(page.get_by_text("weights created")).to_be_visible()
@@ -68,9 +68,9 @@ def test_a_volume_is_made_grown_shared_and_deleted(visit: Visit, server: CorralS
     page.get_by_role("button", name="Actions for weights").click()
     page.get_by_role("menuitem", name="Make larger").click()
     drawer = page.get_by_role("dialog", name="Make weights larger")
-    drawer.get_by_label("New size").fill("2GiB")
+    drawer.get_by_role("textbox", name="New size").fill("2GiB")
     expect(drawer.get_by_text("It has 4 GiB: a volume is only made larger")).to_be_visible()
-    drawer.get_by_label("New size").fill("6GiB")
+    drawer.get_by_role("textbox", name="New size").fill("6GiB")
     drawer.get_by_role("button", name="Make larger").click()
     expect(page.get_by_text("weights has 6 GiB now")).to_be_visible()
     page.get_by_role("button", name="Actions for weights").click()
@@ -133,7 +133,11 @@ def test_files_are_brought_walked_through_and_deleted(visit: Visit, server: Corr
     page.get_by_role("dialog").get_by_role("button", name="Delete notes.txt").click()
     expect(row(page, "notes.txt")).to_have_count(0)
     with server.http("ann") as http:
-        assert [one["path"] for one in http.get(f"/volumes/{volume}/files").json()["items"]] == ["deep", "large.bin"]
+
+        def paths() -> list[str]:
+            return [one["path"] for one in http.get(f"/volumes/{volume}/files").json()["items"]]
+
+        wait_until(lambda: paths() == ["deep", "large.bin"], "the file that the page no longer shows is deleted")
 
 
 def test_a_job_mounts_and_the_one_writer_is_named_everywhere(visit: Visit, server: CorralServer) -> None:

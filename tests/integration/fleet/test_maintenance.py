@@ -81,8 +81,8 @@ def test_deleting_a_window_brings_its_nodes_back(server: CorralServer, operator:
 
 def test_wrong_words_are_explained(operator: Person) -> None:
     for args, words in (
-        (("--until", "1h"), "which nodes"),
-        (("--node", "n"), "until when"),
+        (("--until", "1h"), "--node is missing"),
+        (("--node", "n"), "--until is missing"),
         (("--node", "n", "--until", "1h", "--every", "moon"), "is no period"),
         (("--node", "n", "--until", "25:00"), "is not a time"),
     ):

@@ -105,7 +105,7 @@ def test_shadow_without_changes_is_refused(tmp_path: Path) -> None:
         operator = operator_of(server)
         nothing = operator.run("shadow", "start")
         assert nothing.code == 2
-        assert "nothing is different" in nothing.err
+        assert "a shadow policy needs a changed rule" in nothing.err
         unknown = operator.run("shadow", "start", "--policy", "x")
         assert unknown.code == 2
         assert "there is no policy 'x'" in unknown.err
