@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from benchmarks import (
+    buckets,
     completion,
     console,
     datasets,
@@ -52,6 +53,7 @@ ALL = {
     "history": history.main,
     "store_copies": store_copies.main,
     "transfer": transfer.main,
+    "buckets": buckets.main,
     "datasets": datasets.main,
 }
 
